@@ -1,0 +1,1 @@
+"""Vital signs of RL-with-verifiable-rewards training."""

@@ -1,0 +1,1 @@
+"""Show the vital signs of training runs live."""

@@ -1,0 +1,1 @@
+"""Receive, judge and serve the vital signs of training runs."""
