@@ -1,0 +1,94 @@
+"""Thin a series for a chart without hiding anything: a spike of one step always survives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.floating]
+
+LEAST_POINTS = 4  # the ends, and one bucket's minimum and maximum
+WIDEST = 64  # a width of 2**64 steps holds every step in one bucket
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Say which positions of a series to draw.
+
+    Attributes:
+        index: positions to draw, ascending; a non-finite value only at either end.
+        nonfinite: every position whose value is NaN or infinite, ascending.
+        sampled: whether a finite value was left out.
+    """
+
+    index: IntArray
+    nonfinite: IntArray
+    sampled: bool
+
+
+def select(
+    steps: IntArray,
+    values: FloatArray,
+    max_points: int,
+    segments: IntArray | None = None,
+) -> Selection:
+    """Choose at most ``max_points`` positions that keep every bucket's minimum and maximum.
+
+    A series that fits is kept whole. A bucket spans 2**k steps counted from step 0, with the
+    smallest k that fits, so points already drawn stay where they are while a run grows and
+    whichever range is asked for. ``segments`` (an attempt per position) never share a bucket
+    unless there are more of them than points. Raises ValueError for ``max_points`` below 4.
+    """
+    if max_points < LEAST_POINTS:
+        raise ValueError(f"max_points must be at least {LEAST_POINTS}, not {max_points}")
+    finite = np.isfinite(values)
+    nonfinite = np.flatnonzero(~finite)
+    if len(values) <= max_points:
+        return Selection(np.arange(len(values)), nonfinite, sampled=False)
+    kept = np.flatnonzero(finite)
+    extremes = kept[_extremes(steps[kept], values[kept], max_points, _at(segments, kept))]
+    index = np.union1d(extremes, [0, len(values) - 1])
+    return Selection(index, nonfinite, sampled=int(finite[index].sum()) < len(kept))
+
+
+def _at(segments: IntArray | None, kept: IntArray) -> IntArray | None:
+    return None if segments is None else segments[kept]
+
+
+def _extremes(
+    steps: IntArray, values: FloatArray, max_points: int, segments: IntArray | None
+) -> IntArray:
+    """Give the positions of the minimum and the maximum of each bucket of finite values."""
+    if not len(values):
+        return np.empty(0, dtype=np.int64)
+    starts = _bucket_starts(steps, segments, most=(max_points - 2) // 2)
+    lengths = np.diff(starts, append=len(values))
+    low = np.repeat(np.minimum.reduceat(values, starts), lengths)
+    high = np.repeat(np.maximum.reduceat(values, starts), lengths)
+    bucket = np.repeat(np.arange(len(starts)), lengths)
+    return np.concatenate([_first(values == low, bucket), _first(values == high, bucket)])
+
+
+def _first(hit: NDArray[np.bool_], bucket: IntArray) -> IntArray:
+    """Give each bucket's first hit; every bucket has one."""
+    positions = np.flatnonzero(hit)
+    return positions[np.unique(bucket[positions], return_index=True)[1]]
+
+
+def _bucket_starts(steps: IntArray, segments: IntArray | None, most: int) -> IntArray:
+    """Give where each bucket starts, for the narrowest width that gives at most ``most``.
+
+    Two neighbours are in different buckets of 2**k steps exactly when their steps differ at
+    bit k or above; so one pass over the neighbours counts the buckets of every width.
+    """
+    differing = np.bitwise_xor(steps[1:], steps[:-1]).astype(np.float64)
+    bits = np.frexp(differing)[1]  # bit length; exact, steps stay below 2**53
+    if segments is not None:
+        bits[segments[1:] != segments[:-1]] = WIDEST
+    per_bits = np.bincount(bits, minlength=WIDEST + 1)
+    buckets = 1 + len(bits) - np.cumsum(per_bits)  # by k: neighbours with more than k bits
+    k = int(np.argmax(buckets <= most))
+    return np.concatenate([[0], np.flatnonzero(bits > k) + 1]).astype(np.int64)
