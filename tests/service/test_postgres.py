@@ -151,7 +151,7 @@ def test_a_live_orphan_is_ended_before_a_new_server_starts(data_dir: Path) -> No
         stderr=subprocess.DEVNULL,
     )
     server = EmbeddedPostgres(data_dir)
-    wait_until(lambda: (cluster / ".s.PGSQL.5432").exists())
+    wait_until((cluster / ".s.PGSQL.5432").exists)
     wait_until(lambda: "ready" in (cluster / "postmaster.pid").read_text())
     store(server.url, "adopted")
     server.start()
