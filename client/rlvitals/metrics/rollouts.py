@@ -1,0 +1,137 @@
+"""The door: whatever a trainer holds becomes one flat float64 array and its group layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+# Squares of larger numbers leave float64; a reward beyond it is as unusable as an infinite one.
+LARGEST_REWARD = 1e100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rollouts:
+    """Hold one number a rollout, flat and in the order given, with the group of each.
+
+    ``group`` indexes groups in order of first appearance; ``size`` counts the rollouts of each
+    group whether usable or not. NaN stands for a missing number.
+    """
+
+    values: FloatArray
+    group: IntArray
+    size: IntArray
+    group_id: list[str] | None = None
+
+    @property
+    def usable(self) -> BoolArray:
+        """Say which rollouts hold a number that can be squared: finite, at most 1e100 in size."""
+        return np.abs(self.values) <= LARGEST_REWARD
+
+
+def rollouts(rewards: Any, group_ids: Any = None) -> Rollouts:
+    """Lay out 2-D or ragged rewards (a row is a group), or flat rewards with one id a rollout.
+
+    Raises ValueError naming the field when the layout is unclear or a length does not match.
+    """
+    values, lengths = flatten(rewards, "rewards")
+    ids = None if group_ids is None else labels(group_ids, "group_ids")
+    if lengths is not None:
+        _match(ids, len(lengths), "group_ids", "groups")
+        return Rollouts(values, np.repeat(np.arange(len(lengths)), lengths), lengths, ids)
+    if ids is None:
+        if len(values):
+            msg = "group_ids: flat rewards need one id a rollout, or reshape to (groups, rollouts)"
+            raise ValueError(msg)
+        ids = []
+    _match(ids, len(values), "group_ids", "rollouts")
+    index = {name: position for position, name in enumerate(dict.fromkeys(ids))}
+    group = np.fromiter(map(index.__getitem__, ids), np.int64, len(ids))
+    return Rollouts(values, group, np.bincount(group, minlength=len(index)), list(index))
+
+
+def flatten(values: Any, field: str) -> tuple[FloatArray, IntArray | None]:
+    """Give numbers as one flat float64 array and the row lengths, None when they were flat."""
+    if isinstance(values, (list, tuple)) and any(map(_is_row, values)):
+        return _flatten_rows(values, field)
+    array = as_floats(values, field)
+    if array.ndim == 1:
+        return array, None
+    if array.ndim == 2:  # noqa: PLR2004
+        return array.ravel(), np.full(array.shape[0], array.shape[1], np.int64)
+    msg = f"{field}: want (groups, rollouts), ragged rows or a flat array, got {array.ndim} axes"
+    raise ValueError(msg)
+
+
+def as_floats(values: Any, field: str) -> FloatArray:
+    """Give an array, tensor or sequence of numbers as float64, None as NaN.
+
+    Tensors are recognised by ``detach`` and widened before NumPy sees them, since NumPy has no
+    bfloat16.
+    """
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().double().numpy()
+    elif isinstance(values, (list, tuple)) and any(hasattr(item, "detach") for item in values):
+        values = [as_floats(item, field) if hasattr(item, "detach") else item for item in values]
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "USMmc":
+            raise TypeError
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        msg = f"{field}: want numbers, booleans or None, got {_describe(values)}"
+        raise ValueError(msg) from None
+
+
+def labels(ids: Any, field: str) -> list[str]:
+    """Give ids of any kind as strings; None among them is refused, for it names nothing."""
+    if hasattr(ids, "detach"):
+        ids = ids.detach().cpu()
+    if hasattr(ids, "tolist"):
+        ids = ids.tolist()
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        msg = f"{field}: want a sequence of ids, got {_describe(ids)}"
+        raise ValueError(msg)
+    names = list(ids)
+    if any(name is None or isinstance(name, (list, tuple)) for name in names):
+        msg = f"{field}: every entry must be a string or number, one axis only"
+        raise ValueError(msg)
+    return list(map(str, names))
+
+
+def _is_row(item: Any) -> bool:
+    return isinstance(item, (list, tuple)) or getattr(item, "ndim", 0) > 0
+
+
+def _flatten_rows(rows: Sequence[Any], field: str) -> tuple[FloatArray, IntArray]:
+    if not all(map(_is_row, rows)):
+        msg = f"{field}: rows and single numbers are mixed; give [] for a group without rollouts"
+        raise ValueError(msg)
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    if all(isinstance(row, (list, tuple)) for row in rows):
+        flat = as_floats(list(chain.from_iterable(rows)), field)
+    else:
+        flat = np.concatenate([as_floats(row, field) for row in rows])
+    if flat.ndim != 1:
+        msg = f"{field}: want (groups, rollouts), got rows of more than one axis"
+        raise ValueError(msg)
+    return flat, lengths
+
+
+def _match(ids: Sequence[str] | None, count: int, field: str, noun: str) -> None:
+    if ids is not None and len(ids) != count:
+        msg = f"{field}: {len(ids)} entries for {count} {noun}"
+        raise ValueError(msg)
+
+
+def _describe(values: Any) -> str:
+    dtype = getattr(values, "dtype", None)
+    return f"{type(values).__name__}" + (f" of {dtype}" if dtype is not None else "")

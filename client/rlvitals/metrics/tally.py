@@ -1,0 +1,264 @@
+"""The one summary everything else is derived from; two of them add up to a third."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from operator import add
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rlvitals.metrics.groups import Groups
+from rlvitals.metrics.rollouts import BoolArray, FloatArray, IntArray
+
+Counts: TypeAlias = dict[int, tuple[int, ...]]
+
+COLLAPSE_TOLERANCE = 1e-6  # tau of arXiv 2605.21125, here on max - min
+
+# A histogram has size + 1 cells a size: a bound, or a mistyped size would fill the memory.
+LARGEST_HISTOGRAM = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Sum up groups; ``a + b`` is associative and commutative with ``Tally()`` as zero.
+
+    ``counts[n][c]`` is the number of groups of n >= 2 rewards with c correct, known success only.
+    ``groups`` counts groups with n >= 2, ``rollouts`` every usable reward, singletons included.
+    ``all_fail``, ``all_pass`` and ``constant`` are the collapsed groups by cause;
+    ``shaping_only`` counts groups whose outcome is constant while rewards differ. ``filtered``
+    counts groups that dynamic sampling removed for carrying no signal. ``std_sum`` and
+    ``std_sumsq`` run over within-group std (ddof=1). Of ``advantage_groups`` groups whose final
+    advantages were seen, ``advantage_zero`` had nothing but zeros.
+    """
+
+    counts: Counts = field(default_factory=dict)
+    groups: int = 0
+    rollouts: int = 0
+    all_fail: int = 0
+    all_pass: int = 0
+    constant: int = 0
+    shaping_only: int = 0
+    singletons: int = 0
+    dropped: int = 0
+    errored: int = 0
+    filtered: int = 0
+    reward_mean: float = 0.0
+    reward_m2: float = 0.0
+    reward_min: float = math.inf
+    reward_max: float = -math.inf
+    std_sum: float = 0.0
+    std_sumsq: float = 0.0
+    advantage_groups: int = 0
+    advantage_zero: int = 0
+
+    @property
+    def collapsed(self) -> int:
+        """Count the groups whose rewards are all equal."""
+        return self.all_fail + self.all_pass + self.constant
+
+    @property
+    def judged(self) -> int:
+        """Count the groups of n >= 2 rewards whose success is known."""
+        return sum(map(sum, self.counts.values()))
+
+    def __add__(self, other: Tally) -> Tally:
+        """Merge two tallies; reward moments by Chan's formula."""
+        if not isinstance(other, Tally):
+            return NotImplemented
+        mean, m2 = _merge_moments(self, other)
+        return Tally(
+            _merge_counts(self.counts, other.counts),
+            self.groups + other.groups,
+            self.rollouts + other.rollouts,
+            self.all_fail + other.all_fail,
+            self.all_pass + other.all_pass,
+            self.constant + other.constant,
+            self.shaping_only + other.shaping_only,
+            self.singletons + other.singletons,
+            self.dropped + other.dropped,
+            self.errored + other.errored,
+            self.filtered + other.filtered,
+            mean,
+            m2,
+            min(self.reward_min, other.reward_min),
+            max(self.reward_max, other.reward_max),
+            self.std_sum + other.std_sum,
+            self.std_sumsq + other.std_sumsq,
+            self.advantage_groups + other.advantage_groups,
+            self.advantage_zero + other.advantage_zero,
+        )
+
+    @classmethod
+    def from_groups(cls, groups: Groups, tolerance: float = COLLAPSE_TOLERANCE) -> Tally:
+        """Sum up groups; one is collapsed when max - min <= ``tolerance`` and n >= 2."""
+        size = groups.size
+        alive = size >= 2  # noqa: PLR2004
+        flat = alive & (groups.reward_max - groups.reward_min <= tolerance)
+        fail, succeed, fixed = _outcomes(groups)
+        collapsed, all_fail, all_pass = map(_count, (flat, flat & fail, flat & succeed))
+        filled = size > 0
+        mean, m2 = _pooled_moments(groups, filled)
+        std = groups.reward_std[alive]
+        return cls(
+            counts=_histograms(groups, alive),
+            groups=_count(alive),
+            rollouts=int(size.sum()),
+            all_fail=all_fail,
+            all_pass=all_pass,
+            constant=collapsed - all_fail - all_pass,
+            shaping_only=_count(alive & ~flat & fixed),
+            singletons=_count(size == 1),
+            dropped=len(size) - _count(filled),
+            errored=groups.errored,
+            reward_mean=mean,
+            reward_m2=m2,
+            reward_min=float(groups.reward_min[filled].min(initial=math.inf)),
+            reward_max=float(groups.reward_max[filled].max(initial=-math.inf)),
+            std_sum=float(std.sum()),
+            std_sumsq=float(std @ std),
+        )
+
+    @classmethod
+    def from_counts(cls, counts: Mapping[int, Sequence[int]]) -> Tally:
+        """Sum up groups known by their number of correct rollouts alone, rewards being 0 or 1.
+
+        ``counts[n]`` lists how many groups of n rollouts had c = 0..n correct.
+        """
+        return sum((_from_histogram(int(n), counts[n]) for n in counts), cls())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain builtins that JSON can hold; an infinite min or max becomes None."""
+        plain = {name: getattr(self, name) for name in _FIELDS}
+        plain["counts"] = {str(n): list(row) for n, row in self.counts.items()}
+        for name in ("reward_min", "reward_max"):
+            plain[name] = plain[name] if math.isfinite(plain[name]) else None
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Tally:
+        """Read what ``to_dict`` wrote; a field left out or None keeps its default."""
+        unknown = plain.keys() - _FIELDS
+        if unknown:
+            msg = f"{min(unknown)}: a tally has no such field"
+            raise ValueError(msg)
+        given = {name: value for name, value in plain.items() if value is not None}
+        counts = given.pop("counts", {})
+        return cls({int(n): tuple(row) for n, row in counts.items()}, **given)
+
+
+_FIELDS = {item.name: None for item in fields(Tally)}.keys()
+
+
+def _count(mask: BoolArray) -> int:
+    return int(np.count_nonzero(mask))
+
+
+def _outcomes(groups: Groups) -> tuple[BoolArray, BoolArray, BoolArray]:
+    """Say which groups failed throughout, succeeded throughout, and had one outcome for all."""
+    size, correct = groups.size, groups.n_correct
+    if correct is None:
+        unknown = np.zeros(size.shape, np.bool_)
+        return unknown, unknown, unknown
+    succeed = correct == size
+    none_correct = correct == 0
+    fail = none_correct if groups.n_failed is None else none_correct & (groups.n_failed == size)
+    return fail, succeed, succeed | none_correct
+
+
+def _pooled_moments(groups: Groups, filled: BoolArray) -> tuple[float, float]:
+    """Give mean and sum of squared deviations over all rollouts, group by group (Chan)."""
+    size = groups.size[filled]
+    if not len(size):
+        return 0.0, 0.0
+    group_mean = groups.reward_mean[filled]
+    low = group_mean.min()
+    mean = low + (size @ (group_mean - low)) / size.sum()
+    std = np.nan_to_num(groups.reward_std[filled])
+    m2 = (size - 1) @ std**2 + size @ (group_mean - mean) ** 2
+    return float(mean), float(m2)
+
+
+def _histograms(groups: Groups, alive: BoolArray) -> Counts:
+    if groups.n_correct is None:
+        return {}
+    judged = alive & (groups.n_correct >= 0)
+    size, correct = groups.size[judged], groups.n_correct[judged]
+    sizes, row = np.unique(size, return_inverse=True)
+    starts = _starts(sizes)
+    cells = np.bincount(starts[row] + correct, minlength=int(starts[-1])).tolist()
+    bounds = starts.tolist()
+    return {
+        n: tuple(cells[start:stop])
+        for n, start, stop in zip(sizes.tolist(), bounds[:-1], bounds[1:], strict=True)
+    }
+
+
+def _starts(sizes: IntArray) -> IntArray:
+    if len(sizes) and float(np.sum(sizes + 1.0)) > LARGEST_HISTOGRAM:
+        msg = f"size: groups of up to {sizes[-1]} rollouts are too large to count"
+        raise ValueError(msg)
+    return np.concatenate([[0], np.cumsum(sizes + 1)])
+
+
+def _from_histogram(n: int, row: Sequence[int]) -> Tally:
+    """Sum up groups of n binary rewards; std**2 of c ones is c (n - c) / (n (n - 1))."""
+    if n < 0 or len(row) != n + 1 or min(row) < 0:
+        msg = f"counts.{n}: want {n + 1} numbers of groups, none negative, got {len(row)}"
+        raise ValueError(msg)
+    groups = int(sum(row))
+    if n < 2 or not groups:  # noqa: PLR2004
+        return _small_groups(n, row)
+    held: FloatArray = np.asarray(row, np.float64)
+    c = np.arange(n + 1.0)
+    variance = c * (n - c) / (n * (n - 1))
+    rollouts, correct = n * groups, float(held @ c)
+    return Tally(
+        counts={n: tuple(map(int, row))},
+        groups=groups,
+        rollouts=rollouts,
+        all_fail=int(row[0]),
+        all_pass=int(row[n]),
+        **_binary_rewards(rollouts, correct),
+        std_sum=float(held @ np.sqrt(variance)),
+        std_sumsq=float(held @ variance),
+    )
+
+
+def _small_groups(n: int, row: Sequence[int]) -> Tally:
+    groups = int(sum(row))
+    if n == 0 or not groups:
+        return Tally(dropped=groups if n == 0 else 0)
+    return Tally(rollouts=groups, singletons=groups, **_binary_rewards(groups, float(row[1])))
+
+
+def _binary_rewards(rollouts: int, correct: float) -> dict[str, float]:
+    return {
+        "reward_mean": correct / rollouts,
+        "reward_m2": correct * (rollouts - correct) / rollouts,
+        "reward_min": 0.0 if correct < rollouts else 1.0,
+        "reward_max": 1.0 if correct > 0 else 0.0,
+    }
+
+
+def _merge_moments(one: Tally, two: Tally) -> tuple[float, float]:
+    if not one.rollouts:
+        return two.reward_mean, two.reward_m2
+    if not two.rollouts:
+        return one.reward_mean, one.reward_m2
+    total = one.rollouts + two.rollouts
+    delta = two.reward_mean - one.reward_mean
+    share = two.rollouts / total
+    mean = one.reward_mean + delta * share
+    return mean, one.reward_m2 + two.reward_m2 + delta * delta * one.rollouts * share
+
+
+def _merge_counts(one: Counts, two: Counts) -> Counts:
+    if not one or not two:
+        return one or two
+    merged = dict(one)
+    for n, row in two.items():
+        merged[n] = tuple(map(add, merged[n], row)) if n in merged else row
+    return merged
