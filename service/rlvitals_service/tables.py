@@ -46,6 +46,9 @@ STEP_METRICS: tuple[str, ...] = (
     "acr_outcome",
     "acr_trained",
     "acr_effective",
+    "acr_pooled",
+    "acr_pooled_low",
+    "acr_pooled_high",
     "shaping_only",
     "reward_mean",
     "reward_std",
@@ -68,6 +71,9 @@ STEP_METRICS: tuple[str, ...] = (
     "truncated_fraction",
     "learning_rate",
     "step_seconds",
+    "groups",
+    "rollouts",
+    "singletons",
 )
 
 
@@ -141,6 +147,8 @@ run = Table(
     Column("last_step", BigInteger),
     # Grows by one with every change a reader may want to see.
     _count("revision"),
+    # The revision of the last ingest: a judge kept in memory is current if it saw that one.
+    _count("steps_revision"),
     # {metric: number, or the name of a non-finite one}: the newest value of each metric.
     _json("latest"),
     _json("latest_eval"),
