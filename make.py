@@ -6,7 +6,7 @@ lint                                           run ruff, mypy --strict and the i
 bench [NAME [ARGUMENT ...]]                    run a script of benchmarks/, or list them
 setup                                          only make the environment
 
-Each command sets itself up: a virtual environment in .venv (RLVITALS_VENV names another place), once.
+Each command sets itself up once, in a virtual environment: .venv, or where RLVITALS_VENV says.
 RLVITALS_TORCH_INDEX names another package index for PyTorch, for example one of CPU builds.
 """
 
@@ -21,6 +21,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Sequence
 
 ROOT = Path(__file__).resolve().parent
 VENV = Path(os.environ.get("RLVITALS_VENV") or ROOT / ".venv").absolute()
@@ -77,14 +78,14 @@ def test(words: list[str]) -> int:
 
 def lint(_: list[str]) -> int:
     """Run every static check and fail if one does."""
-    python = [PYTHON, "-m"]
+    python = [str(PYTHON), "-m"]
     failed = [
         name
         for name, command in (
             ("ruff check", [*python, "ruff", "check"]),
             ("ruff format", [*python, "ruff", "format", "--check"]),
             ("mypy", [*python, "mypy", "--strict", "client", "service", "dashboard"]),
-            ("import contracts", [VENV / "bin" / "lint-imports", "--no-logo"]),
+            ("import contracts", [str(VENV / "bin" / "lint-imports"), "--no-logo"]),
         )
         if run(command, f"{name}:") != 0
     ]
@@ -110,15 +111,13 @@ def set_up() -> None:
         return
     refuse_unwritable(VENV if VENV.exists() else VENV.parent)
     started = time.monotonic()
-    version, python = find_python()
-    if version != PYTHONS[0]:
-        print(
-            "Note: Python 3.11 is what rlvitals is developed on; PyTorch may be a larger download."
-        )
-    print(
-        f"Setting up {VENV} with Python {version[0]}.{version[1]} (once, some minutes)", flush=True
-    )
-    make_venv(python)
+    if not is_usable(PYTHON):
+        version, python = find_python()
+        named = f"Python {version[0]}.{version[1]}"
+        if version != PYTHONS[0]:
+            print(f"Note: rlvitals is developed on Python 3.11; for {named} PyTorch may be larger.")
+        print(f"Setting up {VENV} with {named} (once, some minutes)", flush=True)
+        make_venv(python)
     index = os.environ.get("RLVITALS_TORCH_INDEX")
     pip(TORCH + ([f"--index-url={index}"] if index else []))
     pip(PROJECT)
@@ -158,9 +157,18 @@ def find_python() -> tuple[tuple[int, int], str]:
                 return version, path
     wanted = ", ".join(f"{major}.{minor}" for major, minor in PYTHONS)
     sys.exit(
-        f"rlvitals needs Python {wanted}; this is {platform.python_version()} and no other is on the "
-        "path.\nOn Debian or Ubuntu: apt-get install python3 python3-venv"
+        f"rlvitals needs one of Python {wanted}; this is {platform.python_version()}, and none of "
+        "them is on the path.
+On Debian or Ubuntu: apt-get install python3 python3-venv"
     )
+
+
+def is_usable(python: Path) -> bool:
+    """Tell whether the environment's interpreter runs, has pip and is of a version we support."""
+    if version_of(str(python)) not in PYTHONS:
+        return False
+    asked = [str(python), "-m", "pip", "--version"]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
 
 def version_of(python: str) -> tuple[int, int] | None:
@@ -175,7 +183,9 @@ def version_of(python: str) -> tuple[int, int] | None:
 
 
 def make_venv(python: str) -> None:
-    """Make a fresh virtual environment with pip in it."""
+    """Make a fresh virtual environment with pip in it, in place of a broken one."""
+    if VENV.is_dir() and any(VENV.iterdir()) and not (VENV / "pyvenv.cfg").exists():
+        sys.exit(f"{VENV} holds other files: empty it, or name another folder in RLVITALS_VENV.")
     made = subprocess.run(
         [python, "-m", "venv", "--clear", str(VENV)], capture_output=True, text=True, check=False
     )
@@ -213,14 +223,13 @@ def find_browser() -> None:
     print("No Chromium found: the browser tests will be skipped.", flush=True)
 
 
-def run(command: list[str | Path], title: str = "", **environment: str) -> int:
+def run(command: Sequence[str | Path], title: str = "", **environment: str) -> int:
     """Run a command at the root of the project and return its exit status."""
     if title:
         print(title, flush=True)
     words = [str(word) for word in command]
-    return subprocess.run(
-        words, cwd=ROOT, env={**os.environ, **environment}, check=False
-    ).returncode
+    done = subprocess.run(words, cwd=ROOT, env={**os.environ, **environment}, check=False)
+    return done.returncode
 
 
 if __name__ == "__main__":
