@@ -158,8 +158,7 @@ def find_python() -> tuple[tuple[int, int], str]:
     wanted = ", ".join(f"{major}.{minor}" for major, minor in PYTHONS)
     sys.exit(
         f"rlvitals needs one of Python {wanted}; this is {platform.python_version()}, and none of "
-        "them is on the path.
-On Debian or Ubuntu: apt-get install python3 python3-venv"
+        "them is on the path.\nOn Debian or Ubuntu: apt-get install python3 python3-venv"
     )
 
 
