@@ -18,10 +18,8 @@ WIDEST = 64  # a width of 2**64 steps holds every step in one bucket
 class Selection:
     """Say which positions of a series to draw.
 
-    Attributes:
-        index: positions to draw, ascending; a non-finite value only at either end.
-        nonfinite: every position whose value is NaN or infinite, ascending.
-        sampled: whether a finite value was left out.
+    ``index`` ascends and holds a non-finite value only at either end; ``nonfinite`` is every
+    position whose value is NaN or infinite; ``sampled`` is whether a finite value was left out.
     """
 
     index: IntArray

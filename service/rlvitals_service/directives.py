@@ -25,10 +25,8 @@ class Ack:
 class Issued:
     """Hold what is known of a directive besides its acknowledgements.
 
-    Attributes:
-        newest: whether no later version was issued for the run.
-        effective_step: the first step stored with group data and this version applied.
-        last_step: the newest step of the run, for the expiry.
+    ``newest``: no later version was issued for the run. ``effective_step``: the first step stored
+    with group data and this version applied. ``last_step``: of the run, for the expiry.
     """
 
     mode: str

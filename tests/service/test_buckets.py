@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+
 from rlvitals_service.buckets import Selection, select
 
-series = hnp.arrays(
-    np.float64, st.integers(1, 300), elements=st.floats(width=32, allow_nan=True)
-)
+series = hnp.arrays(np.float64, st.integers(1, 300), elements=st.floats(width=32, allow_nan=True))
 
 
 def chosen(values: np.ndarray, max_points: int = 20) -> Selection:
-    """Select from a series of steps 0, 1, 2, …"""
+    """Select from a series of consecutive steps."""
     return select(np.arange(len(values)), values, max_points)
 
 
@@ -134,7 +133,9 @@ def test_buckets_match_brute_force(
     steps = np.array(sorted(numbers))
     levels = st.lists(st.integers(-5, 5), min_size=len(steps), max_size=len(steps))
     values = np.array(data.draw(levels), float)
-    assert select(steps, values, max_points).index.tolist() == brute_force(steps, values, max_points)
+    assert select(steps, values, max_points).index.tolist() == brute_force(
+        steps, values, max_points
+    )
 
 
 def brute_force(steps: np.ndarray, values: np.ndarray, max_points: int) -> list[int]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rlvitals_service.directives import Ack, Issued, Standing, is_past, standing
 
 ON = Issued(mode="on", newest=True)
