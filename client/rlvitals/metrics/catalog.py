@@ -17,7 +17,7 @@ PASS_AT_COLUMNS = (1, 2, 4, 8, 16, 32, 64)
 
 ACR = "He et al., Advantage Collapse, arXiv 2605.21125"
 F_GRPO = "Plyusov et al., F-GRPO, arXiv 2602.06717"
-PASS_AT_K = "Chen et al., arXiv 2107.03374, eq. 1"
+CHEN = "Chen et al., arXiv 2107.03374, eq. 1"
 DAPO = "Yu et al., DAPO, arXiv 2503.14476"
 GRPO = "Shao et al., GRPO, arXiv 2402.03300"
 ENTROPY = "Cui et al., The Entropy Mechanism, arXiv 2505.22617"
@@ -82,7 +82,7 @@ def _pass_at(k: int) -> Metric:
         "up",
         f"Chance that at least one of {k} rollouts of a prompt is correct, estimated without "
         "bias from c correct of n as 1 - C(n-c, k) / C(n, k), averaged over groups.",
-        PASS_AT_K,
+        CHEN,
         "coverage",
         column=k in PASS_AT_COLUMNS,
     )

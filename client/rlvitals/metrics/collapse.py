@@ -26,8 +26,7 @@ def wilson_interval(k: float, n: float, z: float = 1.96) -> tuple[float, float]:
     Without trials the share may be anything: (0, 1). Raises ValueError unless 0 <= k <= n.
     """
     if not 0 <= k <= n:
-        msg = f"k: want 0 <= k <= n, got k={k} with n={n}"
-        raise ValueError(msg)
+        raise ValueError(f"k: want 0 <= k <= n, got k={k} with n={n}")
     if n == 0:
         return 0.0, 1.0
     share, spread = k / n, z * z / n

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from rlvitals.metrics.rollouts import FloatArray
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from rlvitals.metrics.rollouts import FloatArray
 
 
 @overload
@@ -25,8 +27,7 @@ def pass_at_k(n: int, c: Any, k: int) -> Any:
     0 <= c <= n and 1 <= k <= n: k beyond n would need extrapolation.
     """
     if not 1 <= k <= n:
-        msg = f"k: want 1 <= k <= n, got k={k} with n={n}"
-        raise ValueError(msg)
+        raise ValueError(f"k: want 1 <= k <= n, got k={k} with n={n}")
     correct = _correct(n, c)
     if np.ndim(correct) == 0:
         return _pass_at_k(int(n), int(correct), int(k))
@@ -62,8 +63,7 @@ def tail_miss_probability(n: ArrayLike, mu: ArrayLike, tau: ArrayLike) -> Any:
     size, correct, rare = (np.asarray(value, np.float64) for value in (n, mu, tau))
     _check_masses(correct, rare)
     if not (size >= 1).all():
-        msg = "n: a group has at least one rollout"
-        raise ValueError(msg)
+        raise ValueError("n: a group has at least one rollout")
     with np.errstate(divide="ignore"):  # log of an exact 0 is the -inf that the powers need
         seen_none = np.expm1(size * np.log1p(-rare))
         all_wrong = np.expm1(size * np.log1p(-correct))
@@ -84,8 +84,7 @@ def realised_tail_miss(n: Any, c: Any, rho: float = 0.1) -> Any:
     prompt difficulty. Arrays broadcast; scalars give a float.
     """
     if not 0 <= rho <= 1:
-        msg = f"rho: want a share between 0 and 1, got {rho}"
-        raise ValueError(msg)
+        raise ValueError(f"rho: want a share between 0 and 1, got {rho}")
     correct = _correct(n, c)
     size = np.asarray(n)
     missed = np.where((correct > 0) & (correct < size), (1.0 - rho) ** correct, 0.0)
@@ -100,8 +99,7 @@ def peak_group_size(mu: float, tau: float) -> int:
     """
     _check_masses(np.asarray(mu), np.asarray(tau))
     if tau == 0:
-        msg = "tau: must be above 0, or the chance never peaks"
-        raise ValueError(msg)
+        raise ValueError("tau: must be above 0, or the chance never peaks")
     if mu in (1, tau):  # such a group is never active and missing at once
         return 1
     high = 1
@@ -134,12 +132,10 @@ def coverage_table(n: int, ks: tuple[int, ...], rho: float) -> FloatArray:
 def _correct(n: Any, c: Any) -> Any:
     correct = np.asarray(c)
     if not ((correct >= 0) & (correct <= n)).all():
-        msg = "c: want 0 <= c <= n"
-        raise ValueError(msg)
+        raise ValueError("c: want 0 <= c <= n")
     return correct
 
 
 def _check_masses(mu: FloatArray, tau: FloatArray) -> None:
     if not ((tau >= 0) & (tau <= mu) & (mu <= 1)).all():
-        msg = "mu, tau: want 0 <= tau <= mu <= 1"
-        raise ValueError(msg)
+        raise ValueError("mu, tau: want 0 <= tau <= mu <= 1")

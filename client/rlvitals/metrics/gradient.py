@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from rlvitals.metrics.rollouts import FloatArray
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from rlvitals.metrics.rollouts import FloatArray
 
 # 1.4826 MAD estimates the standard deviation of normal values.
 MAD_TO_SIGMA = 1.4826
@@ -40,4 +43,5 @@ def spike_score(value: float, baseline: ArrayLike) -> float:
 
 def _finite_nonzero(values: ArrayLike) -> FloatArray:
     array = np.asarray(values, np.float64).ravel()
-    return array[np.isfinite(array) & (array != 0)]
+    known: FloatArray = array[np.isfinite(array) & (array != 0)]
+    return known

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # Left out on purpose: frac_reward_zero_std is not the advantage collapse rate (TRL has logged a
 # whole-batch flag under it), and critic/score/* may stand beside critic/rewards/* in one log.

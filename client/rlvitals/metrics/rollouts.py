@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
@@ -16,6 +17,8 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 # Squares of larger numbers leave float64; a reward beyond it is as unusable as an infinite one.
 LARGEST_REWARD = 1e100
+
+_SCALARS = {float, int, bool, type(None)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,11 +49,12 @@ def rollouts(rewards: Any, group_ids: Any = None) -> Rollouts:
     ids = None if group_ids is None else labels(group_ids, "group_ids")
     if lengths is not None:
         _match(ids, len(lengths), "group_ids", "groups")
-        return Rollouts(values, np.repeat(np.arange(len(lengths)), lengths), lengths, ids)
+        return Rollouts(values, np.arange(len(lengths)).repeat(lengths), lengths, ids)
     if ids is None:
         if len(values):
-            msg = "group_ids: flat rewards need one id a rollout, or reshape to (groups, rollouts)"
-            raise ValueError(msg)
+            raise ValueError(
+                "group_ids: flat rewards need one id a rollout, or reshape to (groups, rollouts)"
+            )
         ids = []
     _match(ids, len(values), "group_ids", "rollouts")
     index = {name: position for position, name in enumerate(dict.fromkeys(ids))}
@@ -60,35 +64,34 @@ def rollouts(rewards: Any, group_ids: Any = None) -> Rollouts:
 
 def flatten(values: Any, field: str) -> tuple[FloatArray, IntArray | None]:
     """Give numbers as one flat float64 array and the row lengths, None when they were flat."""
-    if isinstance(values, (list, tuple)) and any(map(_is_row, values)):
+    if isinstance(values, (list, tuple)) and not _plain(values) and any(map(_is_row, values)):
         return _flatten_rows(values, field)
     array = as_floats(values, field)
     if array.ndim == 1:
         return array, None
     if array.ndim == 2:  # noqa: PLR2004
         return array.ravel(), np.full(array.shape[0], array.shape[1], np.int64)
-    msg = f"{field}: want (groups, rollouts), ragged rows or a flat array, got {array.ndim} axes"
-    raise ValueError(msg)
+    raise ValueError(
+        f"{field}: want (groups, rollouts), ragged rows or a flat array, got {array.ndim} axes"
+    )
 
 
 def as_floats(values: Any, field: str) -> FloatArray:
-    """Give an array, tensor or sequence of numbers as float64, None as NaN.
+    """Give an array, tensor or sequence of numbers as float64, None as NaN."""
+    with suppress(TypeError, ValueError, OverflowError):
+        array = np.asarray(_without_tensors(values))
+        if array.dtype.kind not in "USMmc":  # text, times and complex numbers are no rewards
+            return array.astype(np.float64, copy=False)
+    raise ValueError(f"{field}: want numbers, booleans or None, got {_describe(values)}")
 
-    Tensors are recognised by ``detach`` and widened before NumPy sees them, since NumPy has no
-    bfloat16.
-    """
+
+def _without_tensors(values: Any) -> Any:
+    """Turn tensors, known by ``detach``, into arrays; widened first, as NumPy has no bfloat16."""
     if hasattr(values, "detach"):
-        values = values.detach().cpu().double().numpy()
-    elif isinstance(values, (list, tuple)) and any(hasattr(item, "detach") for item in values):
-        values = [as_floats(item, field) if hasattr(item, "detach") else item for item in values]
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind in "USMmc":
-            raise TypeError
-        return array.astype(np.float64, copy=False)
-    except (TypeError, ValueError, OverflowError):
-        msg = f"{field}: want numbers, booleans or None, got {_describe(values)}"
-        raise ValueError(msg) from None
+        return values.detach().cpu().double().numpy()
+    if isinstance(values, (list, tuple)) and not _plain(values):
+        return [_without_tensors(item) for item in values]
+    return values
 
 
 def labels(ids: Any, field: str) -> list[str]:
@@ -98,13 +101,16 @@ def labels(ids: Any, field: str) -> list[str]:
     if hasattr(ids, "tolist"):
         ids = ids.tolist()
     if isinstance(ids, str) or not isinstance(ids, Iterable):
-        msg = f"{field}: want a sequence of ids, got {_describe(ids)}"
-        raise ValueError(msg)
+        raise ValueError(f"{field}: want a sequence of ids, got {_describe(ids)}")  # noqa: TRY004
     names = list(ids)
-    if any(name is None or isinstance(name, (list, tuple)) for name in names):
-        msg = f"{field}: every entry must be a string or number, one axis only"
-        raise ValueError(msg)
-    return list(map(str, names))
+    kinds = set(map(type, names))
+    if kinds & {type(None), list, tuple}:
+        raise ValueError(f"{field}: every entry must be a string or number, one axis only")
+    return names if kinds <= {str} else list(map(str, names))
+
+
+def _plain(values: Iterable[Any]) -> bool:
+    return set(map(type, values)) <= _SCALARS
 
 
 def _is_row(item: Any) -> bool:
@@ -113,23 +119,22 @@ def _is_row(item: Any) -> bool:
 
 def _flatten_rows(rows: Sequence[Any], field: str) -> tuple[FloatArray, IntArray]:
     if not all(map(_is_row, rows)):
-        msg = f"{field}: rows and single numbers are mixed; give [] for a group without rollouts"
-        raise ValueError(msg)
+        raise ValueError(
+            f"{field}: rows and single numbers are mixed; give [] for a group without rollouts"
+        )
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    if all(isinstance(row, (list, tuple)) for row in rows):
+    if set(map(type, rows)) <= {list, tuple}:
         flat = as_floats(list(chain.from_iterable(rows)), field)
     else:
         flat = np.concatenate([as_floats(row, field) for row in rows])
     if flat.ndim != 1:
-        msg = f"{field}: want (groups, rollouts), got rows of more than one axis"
-        raise ValueError(msg)
+        raise ValueError(f"{field}: want (groups, rollouts), got rows of more than one axis")
     return flat, lengths
 
 
 def _match(ids: Sequence[str] | None, count: int, field: str, noun: str) -> None:
     if ids is not None and len(ids) != count:
-        msg = f"{field}: {len(ids)} entries for {count} {noun}"
-        raise ValueError(msg)
+        raise ValueError(f"{field}: {len(ids)} entries for {count} {noun}")
 
 
 def _describe(values: Any) -> str:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from operator import add
-from typing import Any, TypeAlias
+from operator import mul
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlvitals.metrics.groups import Groups
-from rlvitals.metrics.rollouts import BoolArray, FloatArray, IntArray
+from rlvitals.metrics.histograms import (
+    check_histogram,
+    check_sizes,
+    histograms,
+    merge_counts,
+)
 
-Counts: TypeAlias = dict[int, tuple[int, ...]]
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlvitals.metrics.groups import Groups
+    from rlvitals.metrics.histograms import Counts
+    from rlvitals.metrics.rollouts import BoolArray
 
 COLLAPSE_TOLERANCE = 1e-6  # tau of arXiv 2605.21125, here on max - min
-
-# A histogram has size + 1 cells a size: a bound, or a mistyped size would fill the memory.
-LARGEST_HISTOGRAM = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ class Tally:
             return NotImplemented
         mean, m2 = _merge_moments(self, other)
         return Tally(
-            _merge_counts(self.counts, other.counts),
+            merge_counts(self.counts, other.counts),
             self.groups + other.groups,
             self.rollouts + other.rollouts,
             self.all_fail + other.all_fail,
@@ -95,7 +100,8 @@ class Tally:
     def from_groups(cls, groups: Groups, tolerance: float = COLLAPSE_TOLERANCE) -> Tally:
         """Sum up groups; one is collapsed when max - min <= ``tolerance`` and n >= 2."""
         size = groups.size
-        alive = size >= 2  # noqa: PLR2004
+        check_sizes(size)
+        alive = size > 1
         flat = alive & (groups.reward_max - groups.reward_min <= tolerance)
         fail, succeed, fixed = _outcomes(groups)
         collapsed, all_fail, all_pass = map(_count, (flat, flat & fail, flat & succeed))
@@ -103,7 +109,7 @@ class Tally:
         mean, m2 = _pooled_moments(groups, filled)
         std = groups.reward_std[alive]
         return cls(
-            counts=_histograms(groups, alive),
+            counts=histograms(groups, alive),
             groups=_count(alive),
             rollouts=int(size.sum()),
             all_fail=all_fail,
@@ -142,8 +148,7 @@ class Tally:
         """Read what ``to_dict`` wrote; a field left out or None keeps its default."""
         unknown = plain.keys() - _FIELDS
         if unknown:
-            msg = f"{min(unknown)}: a tally has no such field"
-            raise ValueError(msg)
+            raise ValueError(f"{min(unknown)}: a tally has no such field")
         given = {name: value for name, value in plain.items() if value is not None}
         counts = given.pop("counts", {})
         return cls({int(n): tuple(row) for n, row in counts.items()}, **given)
@@ -170,77 +175,41 @@ def _outcomes(groups: Groups) -> tuple[BoolArray, BoolArray, BoolArray]:
 
 def _pooled_moments(groups: Groups, filled: BoolArray) -> tuple[float, float]:
     """Give mean and sum of squared deviations over all rollouts, group by group (Chan)."""
-    size = groups.size[filled]
+    size, mean, std = groups.size[filled], groups.reward_mean[filled], groups.reward_std[filled]
     if not len(size):
         return 0.0, 0.0
-    group_mean = groups.reward_mean[filled]
-    low = group_mean.min()
-    mean = low + (size @ (group_mean - low)) / size.sum()
-    std = np.nan_to_num(groups.reward_std[filled])
-    m2 = (size - 1) @ std**2 + size @ (group_mean - mean) ** 2
-    return float(mean), float(m2)
-
-
-def _histograms(groups: Groups, alive: BoolArray) -> Counts:
-    if groups.n_correct is None:
-        return {}
-    judged = alive & (groups.n_correct >= 0)
-    size, correct = groups.size[judged], groups.n_correct[judged]
-    sizes, row = np.unique(size, return_inverse=True)
-    starts = _starts(sizes)
-    cells = np.bincount(starts[row] + correct, minlength=int(starts[-1])).tolist()
-    bounds = starts.tolist()
-    return {
-        n: tuple(cells[start:stop])
-        for n, start, stop in zip(sizes.tolist(), bounds[:-1], bounds[1:], strict=True)
-    }
-
-
-def _starts(sizes: IntArray) -> IntArray:
-    if len(sizes) and float(np.sum(sizes + 1.0)) > LARGEST_HISTOGRAM:
-        msg = f"size: groups of up to {sizes[-1]} rollouts are too large to count"
-        raise ValueError(msg)
-    return np.concatenate([[0], np.cumsum(sizes + 1)])
+    above = mean - mean[0]  # equal means must pool to exactly that mean
+    shift = (size @ above) / size.sum()
+    std = np.where(size > 1, std, 0.0)
+    m2 = (size - 1) @ (std * std) + size @ (above - shift) ** 2
+    return float(mean[0] + shift), float(m2)
 
 
 def _from_histogram(n: int, row: Sequence[int]) -> Tally:
     """Sum up groups of n binary rewards; std**2 of c ones is c (n - c) / (n (n - 1))."""
-    if n < 0 or len(row) != n + 1 or min(row) < 0:
-        msg = f"counts.{n}: want {n + 1} numbers of groups, none negative, got {len(row)}"
-        raise ValueError(msg)
-    groups = int(sum(row))
-    if n < 2 or not groups:  # noqa: PLR2004
-        return _small_groups(n, row)
-    held: FloatArray = np.asarray(row, np.float64)
-    c = np.arange(n + 1.0)
-    variance = c * (n - c) / (n * (n - 1))
-    rollouts, correct = n * groups, float(held @ c)
-    return Tally(
-        counts={n: tuple(map(int, row))},
-        groups=groups,
-        rollouts=rollouts,
-        all_fail=int(row[0]),
-        all_pass=int(row[n]),
-        **_binary_rewards(rollouts, correct),
-        std_sum=float(held @ np.sqrt(variance)),
-        std_sumsq=float(held @ variance),
-    )
-
-
-def _small_groups(n: int, row: Sequence[int]) -> Tally:
-    groups = int(sum(row))
+    check_histogram(n, row)
+    counts = tuple(map(int, row))
+    groups = sum(counts)
+    rollouts, correct = n * groups, sum(map(mul, counts, range(n + 1)))
     if n == 0 or not groups:
-        return Tally(dropped=groups if n == 0 else 0)
-    return Tally(rollouts=groups, singletons=groups, **_binary_rewards(groups, float(row[1])))
-
-
-def _binary_rewards(rollouts: int, correct: float) -> dict[str, float]:
-    return {
-        "reward_mean": correct / rollouts,
-        "reward_m2": correct * (rollouts - correct) / rollouts,
-        "reward_min": 0.0 if correct < rollouts else 1.0,
-        "reward_max": 1.0 if correct > 0 else 0.0,
-    }
+        return Tally(dropped=groups)
+    several = n > 1
+    c = np.arange(n + 1.0)
+    variance = c * (n - c) / (n * max(n - 1, 1))
+    return Tally(
+        counts={n: counts} if several else {},
+        groups=groups if several else 0,
+        rollouts=rollouts,
+        all_fail=counts[0] if several else 0,
+        all_pass=counts[n] if several else 0,
+        singletons=0 if several else groups,
+        reward_mean=correct / rollouts,
+        reward_m2=correct * (rollouts - correct) / rollouts,
+        reward_min=0.0 if correct < rollouts else 1.0,
+        reward_max=1.0 if correct else 0.0,
+        std_sum=float(counts @ np.sqrt(variance)),
+        std_sumsq=float(counts @ variance),
+    )
 
 
 def _merge_moments(one: Tally, two: Tally) -> tuple[float, float]:
@@ -253,12 +222,3 @@ def _merge_moments(one: Tally, two: Tally) -> tuple[float, float]:
     share = two.rollouts / total
     mean = one.reward_mean + delta * share
     return mean, one.reward_m2 + two.reward_m2 + delta * delta * one.rollouts * share
-
-
-def _merge_counts(one: Counts, two: Counts) -> Counts:
-    if not one or not two:
-        return one or two
-    merged = dict(one)
-    for n, row in two.items():
-        merged[n] = tuple(map(add, merged[n], row)) if n in merged else row
-    return merged

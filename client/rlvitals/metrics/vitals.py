@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from operator import add, mul
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from rlvitals.metrics.coverage import coverage_table
-from rlvitals.metrics.tally import Tally
+
+if TYPE_CHECKING:
+    from rlvitals.metrics.tally import Tally
 
 Vitals: TypeAlias = dict[str, float | None]
 
