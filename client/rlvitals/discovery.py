@@ -1,0 +1,65 @@
+"""Find the service: explicit settings first, else what `rlvitals up` wrote down for this user."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Say where a service answers and which token opens it."""
+
+    url: str | None = None
+    token: str | None = None
+    dashboard_url: str | None = None
+
+
+def home(environ: Mapping[str, str] | None = None) -> Path:
+    """Give the folder of this user's rlvitals files (RLVITALS_HOME, else ~/.rlvitals)."""
+    environ = os.environ if environ is None else environ
+    chosen = environ.get("RLVITALS_HOME")
+    return Path(chosen).expanduser() if chosen else Path.home() / ".rlvitals"
+
+
+def local_service(folder: Path) -> Address:
+    """Read the service.json of a running `rlvitals up`; an empty address when there is none."""
+    try:
+        return msgspec.json.decode((folder / "service.json").read_bytes(), type=Address)
+    except (OSError, msgspec.MsgspecError):
+        return Address()
+
+
+def find(
+    folder: Path,
+    url: str | None = None,
+    token: str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Address:
+    """Combine arguments, environment and the local service, in this order.
+
+    The local service's token is used only for its own address, never sent elsewhere.
+    """
+    environ = os.environ if environ is None else environ
+    url = _trimmed(url or environ.get("RLVITALS_URL"))
+    token = token or environ.get("RLVITALS_TOKEN") or _token_file(environ)
+    local = local_service(folder)
+    if url is None or url == _trimmed(local.url):
+        return Address(url or _trimmed(local.url), token or local.token, local.dashboard_url)
+    return Address(url, token)
+
+
+def _trimmed(url: str | None) -> str | None:
+    return url.strip().rstrip("/") or None if url else None
+
+
+def _token_file(environ: Mapping[str, str]) -> str | None:
+    path = environ.get("RLVITALS_TOKEN_FILE")
+    if not path:
+        return None
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None

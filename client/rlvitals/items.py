@@ -1,0 +1,75 @@
+"""What the training thread queues: copies of its arrays, nothing computed yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rlvitals.records import Acknowledgement, AlertRecord, Phase, Stage
+
+
+@dataclass(slots=True)
+class Scalars:
+    """Hold one log call."""
+
+    step: int
+    phase: Phase
+    time: float
+    values: dict[Any, Any]
+
+
+@dataclass(slots=True)
+class Rewards:
+    """Hold one log_groups call; `numbered` says that the caller gave the generation."""
+
+    step: int
+    phase: Phase
+    stage: Stage
+    generation: int
+    numbered: bool
+    time: float
+    rewards: Any
+    group_ids: Any
+    correct: Any
+    prompt_ids: Any
+    filtered: int
+    dropped: int
+
+
+@dataclass(slots=True)
+class Advantages:
+    """Hold the final advantages of one reweight call, to see which groups got none."""
+
+    step: int
+    phase: Phase
+    generation: int
+    time: float
+    advantages: Any
+    rewards: Any
+    group_ids: Any
+
+
+@dataclass(slots=True)
+class Reweighted:
+    """Hold what a directive did to one generation."""
+
+    step: int
+    phase: Phase
+    generation: int
+    time: float
+    applied: int
+    advantage_groups: int
+    advantage_zero: int
+    scalars: dict[str, float]
+
+
+@dataclass(slots=True)
+class Finish:
+    """Hold the end of a run."""
+
+    state: str
+    exit_code: int | None
+    summary: dict[str, Any]
+
+
+Item = Scalars | Rewards | Advantages | Reweighted | Acknowledgement | AlertRecord | Finish

@@ -1,0 +1,208 @@
+"""Take items from the training thread and put them on disk from a thread of our own."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from rlvitals import spool as frames
+from rlvitals.items import Finish, Item
+from rlvitals.losses import Losses
+from rlvitals.records import Acknowledgement, AlertRecord
+from rlvitals.reduction import Reducer
+from rlvitals.spool import Frame, Spool, pack
+
+POLL_SECONDS = 0.004
+AWAKE_SECONDS = 0.1
+DOZE_SECONDS = 1.0
+DRAIN_ITEMS = 512
+MEMORY_FRAMES = 50_000
+MEMORY_READ = 200
+
+
+class Outbox:
+    """Queue items at the cost of an append; a daemon thread reduces and spools them.
+
+    While items keep coming the thread looks every few milliseconds, so that queueing needs no
+    wake-up call; it dozes off after a tenth of a second of silence.
+    """
+
+    def __init__(
+        self,
+        reducer: Reducer,
+        losses: Losses,
+        open_spool: Callable[[], Spool],
+        capacity: int,
+    ) -> None:
+        self._queue: deque[Item] = deque()
+        self._capacity = capacity
+        self._reducer, self._losses, self._open_spool = reducer, losses, open_spool
+        self._doorbell = threading.Lock()
+        self._doorbell.acquire()
+        self._dozing = False
+        self._stopping = False
+        self._lost_written: dict[str, int] = {}
+        self.store = Store(losses)
+        self.on_write: Callable[[], None] = lambda: None
+        self.finished = threading.Event()
+        self._encoder = msgspec.msgpack.Encoder()
+        self._thread = threading.Thread(target=self._work, name="rlvitals-outbox", daemon=True)
+
+    def start(self) -> None:
+        """Start the writing thread."""
+        self._thread.start()
+
+    def put(self, item: Item) -> None:
+        """Queue an item; never block. The oldest goes when the queue is full."""
+        if len(self._queue) >= self._capacity:
+            with contextlib.suppress(IndexError):
+                self._queue.popleft()
+                self._losses.add("queue_full", "the disk does not keep up; the oldest were dropped")
+        self._queue.append(item)
+        if self._dozing:
+            self._ring()
+
+    def _ring(self) -> None:
+        self._dozing = False
+        with contextlib.suppress(RuntimeError):  # somebody else rang first
+            self._doorbell.release()
+
+    def _work(self) -> None:
+        try:
+            self.store.use(self._open_spool())
+        except Exception as error:
+            self._losses.warn("spool", f"no spool on disk ({error}); data is kept in memory only")
+        while not self._stopping:
+            try:
+                self._round()
+            except Exception as error:
+                logging.getLogger("rlvitals").debug("writing failed", exc_info=True)
+                self._losses.add("internal", f"writing failed: {error!r}")
+
+    def _round(self) -> None:
+        quiet_since = time.monotonic()
+        while time.monotonic() - quiet_since < AWAKE_SECONDS:
+            if self._drain():
+                quiet_since = time.monotonic()
+                continue
+            if self._stopping:
+                return
+            time.sleep(POLL_SECONDS)
+        self._dozing = True
+        if not self._queue:
+            self._doorbell.acquire(timeout=DOZE_SECONDS)
+        self._dozing = False
+
+    def _drain(self) -> bool:
+        items: list[Item] = []
+        while self._queue and len(items) < DRAIN_ITEMS:
+            items.append(self._queue.popleft())
+        if not items:
+            return False
+        self._write(items)
+        return True
+
+    def _write(self, items: list[Item]) -> None:
+        made = [
+            pack(frames.RECORD, self._encoder.encode(record))
+            for record in self._reducer.records(items)
+        ]
+        made += [packed for item in items if (packed := self._news(item)) is not None]
+        lost = self._losses.snapshot()
+        if lost != self._lost_written:
+            self._lost_written = lost
+            made.insert(0, pack(frames.LOST, self._encoder.encode(lost)))
+        self.store.append(made)
+        self.on_write()
+        if any(isinstance(item, Finish) for item in items):
+            self._stopping = True
+            self.finished.set()
+
+    def _news(self, item: Item) -> bytes | None:
+        kinds: dict[type[Any], bytes] = {
+            Acknowledgement: frames.ACKNOWLEDGEMENT,
+            AlertRecord: frames.ALERT,
+            Finish: frames.FINISH,
+        }
+        kind = kinds.get(type(item))
+        return None if kind is None else pack(kind, self._encoder.encode(item))
+
+
+class Store:
+    """Hold frames on disk, and in bounded memory for as long as the disk refuses them.
+
+    Safe for one writing and one reading thread.
+    """
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self._lock = threading.Lock()
+        self._memory: deque[bytes] = deque()
+        self._forgotten = 0  # frames that have left memory, sent or dropped
+        self.spool: Spool | None = None
+
+    def use(self, spool: Spool) -> None:
+        """Write to this spool from now on."""
+        self.spool = spool
+
+    def append(self, made: list[bytes]) -> None:
+        """Keep frames; count the old ones that had to go for them."""
+        if self.spool is None or self._memory or not self._append_to_disk(self.spool, made):
+            with self._lock:
+                self._append_to_memory(made)
+
+    def _append_to_disk(self, spool: Spool, made: list[bytes]) -> bool:
+        try:
+            dropped = spool.append(made)
+        except OSError as error:
+            self._losses.warn("spool", f"the spool cannot grow ({error}); keeping data in memory")
+            return False
+        if dropped:
+            self._losses.add("spool_full", "the spool is full; the oldest records went", dropped)
+        return True
+
+    def _append_to_memory(self, made: list[bytes]) -> None:
+        self._memory.extend(made)
+        while len(self._memory) > MEMORY_FRAMES:
+            self._memory.popleft()
+            self._forgotten += 1
+            self._losses.add("memory_full", "no disk and no service; the oldest were dropped")
+
+    def read(self, limit: int) -> list[Frame]:
+        """Read what is to be sent next: the disk's frames first, then those in memory.
+
+        A frame in memory has a negative end: minus its running number.
+        """
+        if self.spool is not None:
+            found = self.spool.read(self.spool.acknowledged, limit)
+            if found:
+                return found
+        with self._lock:
+            data, first = b"".join(islice(self._memory, MEMORY_READ)), self._forgotten + 1
+        parsed, _ = frames.parse(data, 0)
+        return [Frame(f.kind, f.body, -(first + i)) for i, f in enumerate(parsed)]
+
+    def acknowledge(self, frame: Frame) -> None:
+        """Forget a frame and everything before it."""
+        if frame.end >= 0:
+            if self.spool is not None:
+                with contextlib.suppress(OSError):
+                    self.spool.acknowledge(frame.end)
+            return
+        with self._lock:
+            while self._memory and self._forgotten < -frame.end:
+                self._memory.popleft()
+                self._forgotten += 1
+
+    @property
+    def pending(self) -> bool:
+        """Say whether anything is still to be sent."""
+        return bool(self._memory) or (self.spool is not None and self.spool.pending_bytes > 0)

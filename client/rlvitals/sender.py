@@ -1,0 +1,213 @@
+"""Send from a thread of our own, patiently: batch, back off, beat, and stop on time."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rlvitals import discovery
+from rlvitals.delivery import Delivery, Registered
+from rlvitals.losses import Losses
+from rlvitals.settings import Settings
+
+if TYPE_CHECKING:
+    from rlvitals.transport import Transport
+
+BACKOFF_BASE_SECONDS = 0.5
+BACKOFF_CAP_SECONDS = 30.0
+GATHER_SECONDS = 0.02
+FINISH_RETRY_SECONDS = 0.25
+
+
+class Backoff:
+    """Choose how long to wait after a failure: full jitter, growing, bounded."""
+
+    def __init__(
+        self, base: float = BACKOFF_BASE_SECONDS, cap: float = BACKOFF_CAP_SECONDS
+    ) -> None:
+        self._base, self._cap, self._failures = base, cap, 0
+
+    def next(self, retry_after: float | None = None) -> float:
+        """Give the seconds to wait; the service's own wish counts as the least."""
+        ceiling = min(self._cap, self._base * 2.0 ** min(self._failures, 16))
+        self._failures += 1
+        return max(random.uniform(0.05, ceiling), retry_after or 0.0)
+
+    def reset(self) -> None:
+        """Begin anew after a success."""
+        self._failures = 0
+
+
+class Sender:
+    """Run the sending thread of one run.
+
+    `finishing` asks it to send what is left and close the run; `done` is set when the service has
+    everything and knows that the run ended; `refusal` holds why the service wants no more.
+    """
+
+    def __init__(self, settings: Settings, delivery: Delivery, losses: Losses) -> None:
+        self._settings, self._delivery, self._losses = settings, delivery, losses
+        self._backoff = Backoff()
+        self._wake = threading.Event()
+        self._stop = False
+        self._last_contact = time.monotonic()
+        self.finishing = threading.Event()
+        self.done = threading.Event()
+        self.registered = threading.Event()
+        self.refusal: str | None = None
+        self.transport: Transport | None = None
+        self.on_registered: Callable[[Registered, Transport], None] = lambda run, transport: None
+        self.after_registration: Callable[[Transport], None] = lambda transport: None
+        self._thread = threading.Thread(target=self._work, name="rlvitals-sender", daemon=True)
+
+    def start(self) -> None:
+        """Start the sending thread."""
+        self._thread.start()
+
+    def nudge(self) -> None:
+        """Say that there is something to send."""
+        self._wake.set()
+
+    def finish(self) -> None:
+        """Ask to send everything now, then close the run."""
+        self.finishing.set()
+        self._wake.set()
+
+    def wait_done(self, deadline: float) -> bool:
+        """Wait until all is sent, the service wants no more, or a monotonic deadline passes."""
+        while not self.done.wait(0.02):
+            if self.refusal is not None or time.monotonic() > deadline:
+                return False
+        return True
+
+    def stop(self) -> None:
+        """Ask the thread to end after its present call."""
+        self._stop = True
+        self._wake.set()
+
+    def _work(self) -> None:
+        while not self._stop and not self.done.is_set() and self.refusal is None:
+            pause = self._attempt()
+            if pause > 0 and not self._stop:
+                self._pause(pause)
+
+    def _attempt(self) -> float:
+        """Do one piece of work; give the seconds to wait before the next."""
+        from rlvitals.transport import Refused, Unreachable
+
+        try:
+            pause = self._work_once()
+            self._backoff.reset()
+            self._losses.forget("unreachable")
+            return pause
+        except Unreachable as error:
+            return self._unreachable(str(error))
+        except Refused as refusal:
+            return self._refused(refusal)
+        except Exception as error:  # a bug of ours must cost data on the wire, not the training
+            self._losses.add("internal", f"sending failed: {error!r}")
+            return self._backoff.next()
+
+    def _work_once(self) -> float:
+        transport = self.transport or self._connect()
+        if self._delivery.registered is None:
+            self._register(transport)
+        if self._delivery.send_next(transport):
+            self._last_contact = time.monotonic()
+            return 0.0 if self.finishing.is_set() else self._settings.flush_seconds
+        if self.finishing.is_set() and self._delivery.finish_seen is not None:
+            return self._close(transport)
+        return self._idle(transport)
+
+    def _idle(self, transport: Transport) -> float:
+        """Beat when it is time, else sleep until something comes."""
+        due = self._last_contact + self._settings.heartbeat_seconds - time.monotonic()
+        if due <= 0:
+            self._delivery.heartbeat(transport)
+            self._last_contact = time.monotonic()
+            due = self._settings.heartbeat_seconds
+        if self.finishing.is_set():
+            self._wake.wait(GATHER_SECONDS)
+        elif self._wake.wait(due):
+            self.finishing.wait(GATHER_SECONDS)  # what belongs to one step comes close together
+        self._wake.clear()
+        return 0.0
+
+    def _connect(self) -> Transport:
+        from rlvitals.transport import Timeouts, Transport, Unreachable
+
+        settings = self._settings
+        address = discovery.find(settings.home, settings.url, settings.token)
+        if address.url is None:
+            raise Unreachable("no service is known: set RLVITALS_URL or start `rlvitals up`")
+        timeouts = Timeouts(settings.connect_seconds, settings.read_seconds)
+        return Transport(address.url, address.token, timeouts)
+
+    def _register(self, transport: Transport) -> None:
+        run = self._delivery.register(transport)
+        self.transport = transport
+        self._last_contact = time.monotonic()
+        self.registered.set()
+        self.on_registered(run, transport)
+        self.after_registration(transport)
+
+    def _close(self, transport: Transport) -> float:
+        self._delivery.send_losses(transport)
+        self._delivery.finish(transport)
+        self.done.set()
+        return 0.0
+
+    def _unreachable(self, reason: str) -> float:
+        where = self._settings.url or "the service"
+        self._losses.warn(
+            "unreachable",
+            f"cannot reach {where} ({reason}); training goes on, data is kept on disk "
+            "and sent when it answers",
+        )
+        return self._backoff.next()
+
+    def _refused(self, refusal: Any) -> float:
+        if not refusal.temporary:
+            self.refusal = f"{refusal.status} {refusal.message}"
+            self._losses.warn("refused", _explain(refusal))
+            return 0.0
+        self._losses.warn(
+            "unreachable", f"the service is in trouble ({refusal.message}); trying again later"
+        )
+        return self._backoff.next(refusal.retry_after)
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, but not longer than a finish allows; new data does not cut a pause short."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not self._stop:
+            hurried = self.finishing.wait(min(left, 0.5))
+            if hurried:
+                time.sleep(min(left, FINISH_RETRY_SECONDS))
+                return
+
+
+def _explain(refusal: Any) -> str:
+    hints = {
+        401: "check RLVITALS_TOKEN",
+        403: "the token lacks the 'ingest' scope or belongs to another project",
+        404: "the run or project is not known there",
+        409: "resume='never' and the run exists already, or it was closed",
+    }
+    hint = hints.get(refusal.status, "")
+    return (
+        f"the service refuses this run ({refusal.status}: {refusal.message})"
+        f"{'; ' + hint if hint else ''}. Nothing more is sent; data is kept on disk for "
+        "`rlvitals sync`"
+    )
+
+
+def notice(text: str) -> None:
+    """Tell the user something good on stderr; never raise."""
+    try:
+        print(f"rlvitals: {text}", file=sys.stderr)
+    except Exception:  # stderr may be closed or replaced
+        return

@@ -1,0 +1,1 @@
+"""One file a trainer; import the one you use, e.g. `import rlvitals.trainers.trl`."""
