@@ -33,6 +33,7 @@ from rlvitals_service.postgres_cluster import (
     refuse_other_version,
     server_command,
     socket_folder,
+    unlink_socket_folder,
 )
 from rlvitals_service.postgres_orphan import end_orphans
 
@@ -97,6 +98,7 @@ class EmbeddedPostgres:
         process, self._process = self._process, None
         if process is not None:
             _end(process)
+            unlink_socket_folder(self._cluster)
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.close()

@@ -111,12 +111,18 @@ def link_socket_folder(cluster: Path) -> None:
     if link == cluster:
         return
     try:
-        if link.is_symlink() and link.lstat().st_uid == os.geteuid():
-            link.unlink()
+        unlink_socket_folder(cluster)
         link.symlink_to(cluster)
     except OSError as error:
         msg = f"Cannot make the short link {link} to the socket in {cluster}: {error.strerror}."
         raise PostgresError(msg) from error
+
+
+def unlink_socket_folder(cluster: Path) -> None:
+    """Remove the short link if it is there and ours."""
+    link = socket_folder(cluster)
+    if link != cluster and link.is_symlink() and link.lstat().st_uid == os.geteuid():
+        link.unlink()
 
 
 def _seen_by(account: Account, cluster: Path) -> str:
