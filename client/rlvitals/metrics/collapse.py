@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from rlvitals.metrics.groups import Groups
-from rlvitals.metrics.tally import COLLAPSE_TOLERANCE, Tally
+from rlvitals.metrics.outcomes import COLLAPSE_TOLERANCE
+from rlvitals.metrics.tally import Tally
 
 
 def advantage_collapse_rate(

@@ -63,7 +63,25 @@ class Groups:
         lie above ``failure_threshold``). ``prompt_ids`` has one entry a group, or a rollout when
         rewards are flat. Raises ValueError naming the field.
         """
-        laid_out = rollouts(rewards, group_ids)
+        return cls.from_rollouts(
+            rollouts(rewards, group_ids),
+            correct=correct,
+            prompt_ids=prompt_ids,
+            success_threshold=success_threshold,
+            failure_threshold=failure_threshold,
+        )
+
+    @classmethod
+    def from_rollouts(
+        cls,
+        laid_out: Rollouts,
+        *,
+        correct: Any = None,
+        prompt_ids: Any = None,
+        success_threshold: float | None = None,
+        failure_threshold: float = 0.0,
+    ) -> Groups:
+        """Reduce rewards that are laid out already; the rest is as in ``from_rewards``."""
         segments = usable_segments(laid_out)
         values = laid_out.values[segments.selection]
         n_correct, n_failed = count_success(

@@ -15,6 +15,7 @@ from rlvitals.metrics.histograms import (
     histograms,
     merge_counts,
 )
+from rlvitals.metrics.outcomes import COLLAPSE_TOLERANCE, collapsed, outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from rlvitals.metrics.groups import Groups
     from rlvitals.metrics.histograms import Counts
     from rlvitals.metrics.rollouts import BoolArray
-
-COLLAPSE_TOLERANCE = 1e-6  # tau of arXiv 2605.21125, here on max - min
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +101,8 @@ class Tally:
         size = groups.size
         check_sizes(size)
         alive = size > 1
-        flat = alive & (groups.reward_max - groups.reward_min <= tolerance)
-        fail, succeed, fixed = _outcomes(groups)
-        collapsed, all_fail, all_pass = map(_count, (flat, flat & fail, flat & succeed))
+        flat, outcome = collapsed(groups, tolerance), outcomes(groups)
+        all_fail, all_pass = _count(flat & outcome.all_fail), _count(flat & outcome.all_pass)
         filled = size > 0
         mean, m2 = _pooled_moments(groups, filled)
         std = groups.reward_std[alive]
@@ -114,8 +112,8 @@ class Tally:
             rollouts=int(size.sum()),
             all_fail=all_fail,
             all_pass=all_pass,
-            constant=collapsed - all_fail - all_pass,
-            shaping_only=_count(alive & ~flat & fixed),
+            constant=_count(flat) - all_fail - all_pass,
+            shaping_only=_count(alive & ~flat & outcome.constant),
             singletons=_count(size == 1),
             dropped=len(size) - _count(filled),
             errored=groups.errored,
@@ -159,18 +157,6 @@ _FIELDS = {item.name: None for item in fields(Tally)}.keys()
 
 def _count(mask: BoolArray) -> int:
     return int(np.count_nonzero(mask))
-
-
-def _outcomes(groups: Groups) -> tuple[BoolArray, BoolArray, BoolArray]:
-    """Say which groups failed throughout, succeeded throughout, and had one outcome for all."""
-    size, correct = groups.size, groups.n_correct
-    if correct is None:
-        unknown = np.zeros(size.shape, np.bool_)
-        return unknown, unknown, unknown
-    succeed = correct == size
-    none_correct = correct == 0
-    fail = none_correct if groups.n_failed is None else none_correct & (groups.n_failed == size)
-    return fail, succeed, succeed | none_correct
 
 
 def _pooled_moments(groups: Groups, filled: BoolArray) -> tuple[float, float]:

@@ -1,0 +1,100 @@
+"""AVSPO: virtual rewards that give a collapsed group an advantage again (arXiv 2605.21125).
+
+Virtual rollouts enter mean and std only; no gradient runs through them and rewards stay as they
+are. The released code of the paper does something else (one opposite reward, and only when a
+whole batch is equal), so these are the paper's formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlvitals.metrics.rollouts import FloatArray  # noqa: TC001
+from rlvitals.remedies.checks import check_count, check_flag, check_number
+
+# Furthest distance of a virtual reward from the group's own. With std division the advantage
+# does not depend on it; with centring alone the advantage is proportional to it.
+ANCHOR = 0.1
+
+# The adaptive threshold stays where a batch can still be above it, and below it.
+LOWEST_THRESHOLD, HIGHEST_THRESHOLD = 0.02, 0.98
+
+
+@dataclass(frozen=True, slots=True)
+class Avspo:
+    """Set virtual rewards for collapsed groups.
+
+    They act when the collapse rate of the batch is above ``threshold``; ``adaptive`` lets that
+    threshold steer the effective collapse rate to ``target`` by steps of ``rate``. ``alpha`` and
+    ``cap`` set how many virtual rewards a group gets. The gains scale the advantage of each side;
+    ``gain_all_pass`` None means 0 beside focal weighting, whose weight for a solved prompt is 0,
+    and 1 without.
+    """
+
+    alpha: float = 0.5
+    threshold: float = 0.5
+    adaptive: bool = True
+    target: float = 0.15
+    rate: float = 0.05
+    gain_all_fail: float = 1.0
+    gain_all_pass: float | None = None
+    cap: int | None = None
+
+    def __post_init__(self) -> None:
+        check_number(self.alpha, "avspo.alpha", 0, 10)
+        check_number(self.threshold, "avspo.threshold", 0, 1)
+        check_flag(self.adaptive, "avspo.adaptive")
+        check_number(self.target, "avspo.target", 0, 1)
+        check_number(self.rate, "avspo.rate", 0, 1)
+        check_number(self.gain_all_fail, "avspo.gain_all_fail", 0, 10)
+        if self.gain_all_pass is not None:
+            check_number(self.gain_all_pass, "avspo.gain_all_pass", 0, 10)
+        if self.cap is not None:
+            check_count(self.cap, "avspo.cap", 1)
+
+
+def virtual_count(size: int, acr: float, alpha: float, cap: int | None = None) -> int:
+    """Give the number of virtual rewards K = max(1, min(G, ceil(G acr^alpha))), at most ``cap``.
+
+    |A| is at most sqrt(K / G) with std division.
+    """
+    wanted: int = math.ceil(size * acr**alpha - 1e-9)  # 8 * 0.25**0.5 must not round up to 5
+    count = max(1, min(size, wanted))
+    return count if cap is None else min(count, cap)
+
+
+def virtual_offsets(count: int, side: int) -> FloatArray:
+    """Give stratified virtual rewards as distances from the group's own reward.
+
+    side * 0.1 j / K for j = 1..K: above it (side 1) when all failed, below it (side -1) when all
+    passed.
+    """
+    return side * ANCHOR * np.arange(1, count + 1) / count
+
+
+def virtual_advantage(
+    size: int, offsets: FloatArray, *, std_division: bool = True, eps: float = 1e-4, ddof: int = 1
+) -> float:
+    """Give the advantage of the real rollouts of a collapsed group beside its virtual rewards.
+
+    (r - mean R') / (std R' + eps), where R' holds the group's ``size`` equal rewards r and the
+    virtual ones at r + offsets; r - mean R' without std division.
+    """
+    joined = np.concatenate([np.zeros(size), offsets])
+    centred = -float(joined.mean())
+    return centred / (float(joined.std(ddof=ddof)) + eps) if std_division else centred
+
+
+def next_threshold(threshold: float, acr_effective: float | None, avspo: Avspo) -> float:
+    """Move the threshold by rate * (target - acr_effective), kept within [0.02, 0.98].
+
+    An integral controller: too many groups still without an advantage lower the threshold, so
+    that virtual rewards act on more batches. An unknown rate leaves it where it is.
+    """
+    if not avspo.adaptive or acr_effective is None or not math.isfinite(acr_effective):
+        return threshold
+    moved = threshold + avspo.rate * (avspo.target - acr_effective)
+    return min(HIGHEST_THRESHOLD, max(LOWEST_THRESHOLD, moved))
