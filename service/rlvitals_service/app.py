@@ -1,7 +1,8 @@
 """Put the service together.
 
-A resource module offers `router` (served under /api/v1), `root_router` (served at the root), or
-`running(app)`, an async context manager entered at start for as long as the service runs.
+A resource module offers `router` (served under /api/v1), `root_router` (served at the root),
+`install(app)`, called while the app is built, or `running(app)`, an async context manager entered
+at start for as long as the service runs.
 """
 
 from __future__ import annotations
@@ -34,10 +35,12 @@ RESOURCES = (
     "control",
     "stream",
     "catalog",
+    "listen",
     "projects",
     "tokens",
     "prometheus",
     "health",
+    "logs",
     "notify",
     "staleness",
 )
@@ -84,6 +87,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.tokens = TokenCache()
     errors.install(app)
     for module in _resources():
+        if hasattr(module, "install"):
+            module.install(app)
         if hasattr(module, "router"):
             app.include_router(module.router, prefix=API)
         if hasattr(module, "root_router"):

@@ -177,6 +177,7 @@ async def authenticate(request: Request, credentials: Credentials) -> Principal:
             msg = "The token is unknown or was revoked; make one with `rlvitals token create`."
             raise Unauthenticated(msg)
         cache.put(digest, principal)
+    request.state.principal = principal  # for the request log
     return principal
 
 

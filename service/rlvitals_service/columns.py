@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from psycopg import sql
 from sqlalchemy import Connection
 
-from rlvitals.metrics.catalog import canonical
 from rlvitals_service.database import driver
+from rlvitals_service.parts import canonical_name
 from rlvitals_service.tables import STEP_METRICS
 
 HEADER_BYTES = 20  # dimensions, null flag, element type, size, lower bound
@@ -85,7 +85,11 @@ class Range:
 def read_steps(
     connection: Connection, wanted: Range, names: Sequence[str], *, time: bool = False
 ) -> Steps:
-    """Read the metrics of a range of steps, every attempt, in no particular order."""
+    """Read the metrics of a range of steps, every attempt, in no particular order.
+
+    A trainer's own name finds the metric under its canonical one. Raises ValueError for a name
+    that no metric can have.
+    """
     metrics = [_metric(name) for name in names]
     gathered = [sql.SQL("step"), sql.SQL("attempt"), *metrics]
     if time:
@@ -101,7 +105,7 @@ def read_steps(
 
 def _metric(name: str) -> sql.Composable:
     """Name a metric's column, or look it up among the other names."""
-    known = canonical(name)
+    known = canonical_name(name)
     if known in STEP_METRICS:
         return sql.Identifier(known)
     return sql.SQL("(extra ->> {})::float8").format(sql.Literal(known))

@@ -19,11 +19,11 @@ from rlvitals_service.database import Transaction, database_of
 from rlvitals_service.errors import Forbidden, Invalid, NotFound, Unauthenticated, responses
 from rlvitals_service.export import MEDIA_TYPES, Format, blocks, export
 from rlvitals_service.lookup import FoundRun, find_run
+from rlvitals_service.parts import canonical_name
 
 router = APIRouter(tags=["history"])
 
 MOST_METRICS = 500
-LONGEST_NAME = 256
 MOST_POINTS = 1_000_000
 LAST_STEP = 2**53 - 1
 
@@ -86,10 +86,12 @@ class Question(BaseModel):
         names = list(dict.fromkeys(name.strip() for name in self.metrics.split(",")))
         if len(names) > MOST_METRICS:
             raise Invalid(f"Ask for at most {MOST_METRICS} metrics at a time.", field="metrics")
-        for name in names:
-            if not name or len(name) > LONGEST_NAME or "\0" in name:
-                msg = f"metrics holds an empty or unusable name: {name[:40]!r}."
-                raise Invalid(msg, field="metrics")
+        try:
+            for name in names:
+                canonical_name(name)
+        except ValueError as error:
+            msg = f"metrics holds an empty or an overlong name ({error})."
+            raise Invalid(msg, field="metrics") from None
         return names
 
 
