@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from rlvitals.judgement.group_size import collapse_at_size
 from rlvitals.judgement.incidents import Cause
 from rlvitals.judgement.wording import number, percent
-from rlvitals.metrics.tally import COLLAPSE_TOLERANCE, Tally
+from rlvitals.metrics.outcomes import COLLAPSE_TOLERANCE
 
 if TYPE_CHECKING:
     from rlvitals.judgement.settings import JudgeSettings
     from rlvitals.judgement.window import Counts
+    from rlvitals.metrics.tally import Tally
 
 
 class Grounds(NamedTuple):

@@ -40,7 +40,7 @@ class AdvantageCollapse:
         # What the run has shown so far; a new Judge finds it in the evidence.
         self.ever = Counts(*(int(self.episode.number(f"run_{n}")) for n in Counts._fields))
 
-    def observe(self, step: int, window: GroupWindow, added: Counts, warm: bool) -> list[Change]:
+    def observe(self, step: int, window: GroupWindow, added: Counts, *, warm: bool) -> list[Change]:
         """Judge the window after a step that added these groups to the run."""
         if self.episode.settled(step):
             return []

@@ -5,9 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlvitals.judgement.collapse import AdvantageCollapse, dead
+from rlvitals.judgement.nonfinite import NonfiniteGradient
 from rlvitals.judgement.settings import JudgeSettings
+from rlvitals.judgement.shaping import ShapingOnly
 from rlvitals.judgement.share import level
-from rlvitals.judgement.verdict import group_verdict
+from rlvitals.judgement.singletons import GroupSizeOne
+from rlvitals.judgement.spike import GradientSpike
+from rlvitals.judgement.stagnation import Stagnation
+from rlvitals.judgement.vanished import VanishedGradient
+from rlvitals.judgement.verdict import Signs, sentence
 from rlvitals.judgement.window import GroupWindow
 
 if TYPE_CHECKING:
@@ -38,16 +44,34 @@ class Judge:
         self.settings = settings
         self.window = GroupWindow(settings)
         self.collapse = AdvantageCollapse(settings, open_incidents)
+        self.shaping = ShapingOnly(settings, open_incidents)
+        self.singletons = GroupSizeOne(settings, open_incidents)
+        self.nonfinite = NonfiniteGradient(settings, open_incidents)
+        self.spike = GradientSpike(settings, open_incidents)
+        self.vanished = VanishedGradient(settings, open_incidents)
+        self.stagnation = Stagnation(settings, open_incidents, first_step)
         self.first_step = first_step
         self.last_step: int | None = None
+        self.trained_only = False
 
     def observe(self, observation: Observation) -> list[Change]:
         """Judge a step; a step that is still in the window replaces what was known of it."""
         step = observation.step
         self.first_step = step if self.first_step is None else min(step, self.first_step)
         self.last_step = step if self.last_step is None else max(step, self.last_step)
+        if observation.tally is not None or observation.tally_trained is not None:
+            self.trained_only = observation.tally is None
         added = self.window.put(observation)
-        return self.collapse.observe(self.last_step, self.window, added, self._warm())
+        newest, warm = self.last_step, self._warm()
+        return [
+            *self.collapse.observe(newest, self.window, added, warm=warm),
+            *self.shaping.observe(newest, self.window, warm=warm),
+            *self.singletons.observe(newest, observation),
+            *self.nonfinite.observe(newest, observation),
+            *self.spike.observe(newest, observation),
+            *self.vanished.observe(newest, observation),
+            *self.stagnation.observe(newest, observation, self.window),
+        ]
 
     def rebuild(self, observations: Iterable[Observation]) -> None:
         """Take in past observations whose changes are on record already."""
@@ -65,16 +89,43 @@ class Judge:
         """Sum up the run at its end."""
         if self.last_step is None:
             return []
-        return self.collapse.finish(self.last_step, self.window)
+        return [
+            *self.collapse.finish(self.last_step, self.window),
+            *self.nonfinite.finish(self.last_step),
+        ]
 
     def open_incidents(self) -> tuple[OpenIncident, ...]:
         """Give the open incidents as their newest changes left them."""
-        incident = self.collapse.episode.incident
-        return () if incident is None else (incident,)
+        detectors = (
+            self.collapse,
+            self.shaping,
+            self.singletons,
+            self.nonfinite,
+            self.spike,
+            self.vanished,
+            self.stagnation,
+        )
+        held = (detector.episode.incident for detector in detectors)
+        return tuple(incident for incident in held if incident is not None)
 
     def verdict(self) -> str:
         """Say in one sentence how the run is doing."""
-        return group_verdict(self.window, self.collapse.episode.severity)
+        return sentence(self.window, self._signs(), self.settings)
+
+    def _signs(self) -> Signs:
+        stagnation = self.stagnation.episode.incident
+        return Signs(
+            warm=self._warm(),
+            collapse=self.collapse.episode.severity,
+            nonfinite_steps=self.nonfinite.streak if self.nonfinite.episode.is_open else 0,
+            vanished=self.vanished.episode.is_open,
+            shaping=self.shaping.episode.is_open,
+            stagnant_steps=(
+                None if stagnation is None else (self.last_step or 0) - stagnation.onset_step + 1
+            ),
+            singletons=self.singletons.episode.is_open,
+            trained_only=self.trained_only,
+        )
 
     def _warm(self) -> bool:
         """Say whether attempt and window are long enough to judge a share of groups."""

@@ -51,6 +51,12 @@ class JudgeSettings:
     stagnation_open: float = 2.0
     stagnation_close: float = 3.0
     solved_success: float = 0.95
+    eval_metrics: tuple[str, ...] = (
+        "eval_success_rate",
+        "eval_reward_mean",
+        "eval_reward",
+        "eval/reward",
+    )
 
     singleton_rows: int = 20
     singleton_minimum: int = 8

@@ -2,39 +2,84 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from rlvitals.judgement.wording import listed, percent
+from rlvitals.judgement.wording import counted, listed, percent
 
 if TYPE_CHECKING:
     from rlvitals.judgement.incidents import Severity
+    from rlvitals.judgement.settings import JudgeSettings
     from rlvitals.judgement.window import Counts, GroupWindow
 
 
-def group_verdict(window: GroupWindow, collapse: Severity | None) -> str:
-    """Say what the groups in the window teach; ``collapse`` is the open incident's severity."""
+class Signs(NamedTuple):
+    """Hold what is open at present, beside the window of groups."""
+
+    warm: bool
+    collapse: Severity | None = None
+    nonfinite_steps: int = 0
+    vanished: bool = False
+    shaping: bool = False
+    stagnant_steps: int | None = None
+    singletons: bool = False
+    trained_only: bool = False
+
+
+def sentence(window: GroupWindow, signs: Signs, settings: JudgeSettings) -> str:
+    """Say the one thing a person should know first."""
+    if signs.nonfinite_steps:
+        return (
+            f"The gradient norm has not been finite for {counted(signs.nonfinite_steps, 'step')}."
+        )
+    if not window.total.seen:
+        return _without_groups(signs)
+    if signs.collapse is not None:
+        return _collapsed(window, signs.collapse)
+    return _live(window.total, signs, settings)
+
+
+def _without_groups(signs: Signs) -> str:
+    if signs.singletons:
+        return "Every group holds a single rollout, so collapse cannot be judged."
+    if signs.trained_only:
+        return "Groups are sent after dynamic sampling only, so collapse cannot be measured."
+    return "No group data yet."
+
+
+def _collapsed(window: GroupWindow, severity: Severity) -> str:
     total = window.total
-    if not total.seen:
-        return "No group data yet."
-    live = total.seen - total.dead
-    if collapse == "info":
-        solved, teaching = percent(total.all_pass / total.seen), percent(live / total.seen)
+    teaching = percent(1 - total.share("dead"))
+    if severity == "info":
+        solved = percent(total.share("all_pass"))
         return f"Solved: all rollouts succeed in {solved} of groups, {teaching} still teach."
-    if collapse is None:
-        return f"Healthy: {percent(live / total.seen)} of groups carry signal."
-    return f"{_sides(total)}: {percent(live / total.seen)} of {_unit(window)} teach."
+    return f"{_sides(total)}: {teaching} of {_unit(window)} teach."
+
+
+def _live(total: Counts, signs: Signs, settings: JudgeSettings) -> str:
+    live = f"{percent(1 - total.share('dead'))} of groups carry signal"
+    if signs.vanished:
+        return f"{live}, but the gradient is exactly zero."
+    if signs.shaping:
+        shaped = percent(total.shaping_only / total.judged if total.judged else 0.0)
+        return f"{shaped} of groups teach nothing but the shaping terms of the reward."
+    if signs.stagnant_steps is not None:
+        return f"{live}, but the reward has not risen for {signs.stagnant_steps} steps."
+    if not signs.warm:
+        return f"Too early to judge: {live} so far."
+    return f"Healthy: {live}." if total.share("dead") < settings.share_close else f"Only {live}."
 
 
 def _sides(total: Counts) -> str:
-    named = {
-        "solved": total.all_pass,
-        "out of reach": total.all_fail,
-        "without any difference in reward": total.constant,
-        "filtered out": total.filtered,
+    names = {
+        "all_pass": "solved",
+        "all_fail": "out of reach",
+        "constant": "without any difference in reward",
+        "filtered": "filtered out",
     }
-    held = sorted(((k, name) for name, k in named.items() if k), reverse=True)
-    first, *others = [f"{percent(k / total.seen)}{{}} {name}" for k, name in held]
-    return listed([first.format(" of groups are"), *(text.format("") for text in others)])
+    held = sorted(((total.share(side), name) for side, name in names.items()), reverse=True)
+    first, *others = [(percent(share), name) for share, name in held if share]
+    named = [f"{first[0]} of groups are {first[1]}", *(f"{share} {name}" for share, name in others)]
+    return listed(named)
 
 
 def _unit(window: GroupWindow) -> str:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Counts(NamedTuple):
-    """Count groups by what they teach; ``seen`` are those of n >= 2, filtered ones included."""
+    """Count groups by what they teach; ``seen`` are those of n >= 2, filtered ones included.
+
+    ``none_correct`` and ``all_correct`` go by outcome alone, whatever the rewards.
+    """
 
     seen: int = 0
     dead: int = 0
@@ -26,6 +29,8 @@ class Counts(NamedTuple):
     filtered: int = 0
     shaping_only: int = 0
     judged: int = 0
+    none_correct: int = 0
+    all_correct: int = 0
 
     @classmethod
     def of(cls, tally: Tally) -> Counts:
@@ -39,6 +44,8 @@ class Counts(NamedTuple):
             tally.filtered,
             tally.shaping_only,
             tally.judged,
+            sum(row[0] for row in tally.counts.values()),
+            sum(row[-1] for row in tally.counts.values()),
         )
 
     def plus(self, other: Counts) -> Counts:

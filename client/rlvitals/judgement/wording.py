@@ -36,3 +36,8 @@ def finite(scalars: Mapping[str, float], name: str) -> float | None:
 def listed(parts: list[str]) -> str:
     """Join phrases with commas and a final "and"."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a count with its noun."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
