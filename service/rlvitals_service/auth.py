@@ -128,14 +128,14 @@ def ensure_bootstrap(database: Database, settings: Settings) -> None:
     secret = settings.bootstrap_token.get_secret_value() if settings.bootstrap_token else None
     if secret is None and path is None:
         return
-    if secret is None and path is not None and path.is_file():
-        secret = path.read_text(encoding="utf-8").strip()
-    secret = secret or make_secret()
+    known_by_file = path.read_text(encoding="utf-8").strip() if path and path.is_file() else None
+    secret = secret or known_by_file or make_secret()
     with database.transaction() as connection:
         known = select(token.c.id).where(token.c.hash == digest_of(secret))
         if connection.execute(known).first() is None:
             store_token(connection, secret, name="bootstrap", scopes=list(SCOPES))
-    if path is not None:
+    # A file that says so already may be a container's secret, mounted read-only.
+    if path is not None and secret != known_by_file:
         write_secret(path, secret)
 
 

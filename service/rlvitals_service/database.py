@@ -42,8 +42,12 @@ class Database:
     @classmethod
     def from_settings(cls, settings: Settings) -> Database:
         """Build the database that the settings name."""
+        url = make_url(settings.database_url)
+        if settings.database_password_file is not None:
+            password = settings.database_password_file.read_text(encoding="utf-8").strip()
+            url = url.set(password=password)
         return cls(
-            settings.database_url,
+            url.render_as_string(hide_password=False),
             pool_size=settings.database_pool_size,
             overflow=settings.database_overflow,
         )

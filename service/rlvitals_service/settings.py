@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, FilePath, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MIB = 1024 * 1024
@@ -18,6 +18,8 @@ class Settings(BaseSettings):
 
     # database
     database_url: str = ""
+    # Goes into the URL at start, so that no process list or container inspection shows it.
+    database_password_file: FilePath | None = None
     database_pool_size: int = Field(default=10, ge=1, le=200)
     database_overflow: int = Field(default=10, ge=0, le=200)
     migrate_on_start: bool = True
