@@ -21,6 +21,7 @@ class Grounds(NamedTuple):
     counts: Counts
     tally: Tally
     truncated: float | None
+    reported: float | None
     ever_live: bool
     settings: JudgeSettings
 
@@ -41,11 +42,23 @@ class Grounds(NamedTuple):
             return None
         return collapse_at_size(self.tally.counts, self.larger_size)
 
+    def disagreement(self) -> str:
+        """Say so where the trainer's own figure contradicts the groups."""
+        if self.reported is None:
+            return ""
+        if abs(self.reported - self.counts.share("dead")) < self.settings.update_share:
+            return ""
+        return (
+            f" The trainer itself reports frac_reward_zero_std {percent(self.reported)}; some "
+            "trainers take that over the whole batch, here groups are counted."
+        )
+
     def evidence(self) -> dict[str, float | int | str]:
         """Give the numbers behind the causes."""
         predicted = self.at_larger_size()
         known: dict[str, float | int | None] = {
             "truncated_fraction": self.truncated,
+            "reported_frac_reward_zero_std": self.reported,
             "group_size": self.group_size,
             "larger_group_size": None if predicted is None else self.larger_size,
             "acr_at_larger_group_size": predicted,

@@ -93,6 +93,7 @@ class AdvantageCollapse:
             held.stretch.counts,
             merged(entries),
             truncated(entries),
+            reported=window.reported,
             ever_live=ever.seen > silent,
             settings=self.settings,
         )
@@ -105,7 +106,7 @@ class AdvantageCollapse:
         return Finding(
             severity=severity,
             title=title,
-            text=text,
+            text=text + grounds.disagreement(),
             advice=advise(causes),
             causes=causes,
             evidence=self._evidence(held) | grounds.evidence(),

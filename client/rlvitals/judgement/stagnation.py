@@ -15,9 +15,8 @@ from rlvitals.judgement.episode import Episode
 from rlvitals.judgement.incidents import Cause, Change, Finding, Observation, OpenIncident, Severity
 from rlvitals.judgement.series import StepSeries
 from rlvitals.judgement.trend import Trend, trend
-from rlvitals.judgement.window import GroupWindow, merged
+from rlvitals.judgement.window import GroupWindow, success_rate
 from rlvitals.judgement.wording import finite, number, percent
-from rlvitals.metrics.vitals import vitals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,7 +124,7 @@ class Stagnation:
     def _solved(self, window: GroupWindow) -> bool:
         if not window.total.judged:
             return False
-        success = vitals(merged(window.within(window.pooled())))["success_rate"]
+        success = success_rate(window.entries.values)
         return success is not None and success >= self.settings.solved_success
 
     def _finding(self, found: Trend, window: GroupWindow) -> Finding:

@@ -90,11 +90,13 @@ class GroupWindow:
             2 * max(settings.window_steps, settings.window_groups)
         )
         self.total = NOTHING
+        self.reported: float | None = None  # the trainer's own flag, newest value
         self._left_behind = -1  # the newest step that fell out of the window
 
     def put(self, observation: Observation) -> Counts:
         """Take in a step; give what it adds to the groups ever seen, negative if it takes back."""
         step, tally = observation.step, observation.tally
+        self.reported = finite(observation.scalars, "frac_reward_zero_std")
         before = self.entries.get(step)
         new = NOTHING if tally is None else Counts.of(tally)
         if step <= self._left_behind or (before is None and not new.seen):
@@ -149,6 +151,14 @@ class GroupWindow:
 def merged(entries: list[Entry]) -> Tally:
     """Add up the tallies of entries."""
     return sum((entry.tally for entry in entries), Tally())
+
+
+def success_rate(entries: list[Entry]) -> float | None:
+    """Give the share of correct rollouts in the judged groups of entries."""
+    rows = [item for entry in entries for item in entry.tally.counts.items()]
+    rollouts = sum(n * sum(row) for n, row in rows)
+    correct = sum(c * held for _, row in rows for c, held in enumerate(row))
+    return correct / rollouts if rollouts else None
 
 
 def truncated(entries: list[Entry]) -> float | None:
