@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 PLAIN: frozenset[type] = frozenset(
-    {float, int, bool, str, NoneType, np.float64, np.float32, np.float16, np.int64, np.int32, np.bool_}
+    {float, int, bool, str, NoneType}
+    | {np.float64, np.float32, np.float16, np.int64, np.int32, np.bool_}
 )
 
 
@@ -91,7 +92,7 @@ def land(value: Any) -> Any:
     if isinstance(value, list) and value and isinstance(value[0], DeviceCopy | list):
         return [land(row) for row in value]
     if isinstance(value, Unusable):
-        raise ValueError(value.reason)
+        raise ValueError(value.reason)  # noqa: TRY004 - it says which values are meant
     return value
 
 
@@ -122,9 +123,13 @@ def _parsed(text: str | bytes) -> float:
 
 def _from_array_like(value: Any) -> Any:
     if not hasattr(value, "__array__"):
-        return value if isinstance(value, str | bytes) else Unusable(
-            f"a value of type {type(value).__name__}"
-        ) if not hasattr(value, "__float__") else float(value)
+        return (
+            value
+            if isinstance(value, str | bytes)
+            else Unusable(f"a value of type {type(value).__name__}")
+            if not hasattr(value, "__float__")
+            else float(value)
+        )
     return copy_scalar(np.array(value))
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from rlvitals.records import Acknowledgement, AckStatus, Directive
 from rlvitals.remedies import Remedies, next_threshold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 REMEMBERED = 64
 Decision = tuple[str, int, int | None]  # phase, step, generation

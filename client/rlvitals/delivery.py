@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from rlvitals import spool as frames
-from rlvitals.losses import Losses
 from rlvitals.records import (
     Acknowledgement,
     AlertRecord,
@@ -18,11 +16,17 @@ from rlvitals.records import (
     StepRecord,
 )
 from rlvitals.reduction import Key, key_of, merge
-from rlvitals.spool import Frame
 from rlvitals.transport import Refused, Transport, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlvitals.losses import Losses
+    from rlvitals.spool import Frame
 
 BATCH_RECORDS = 100
 BATCH_BYTES = 2**20
+TOO_LARGE = 413
 MSGPACK = "application/msgpack"
 
 
@@ -66,10 +70,10 @@ class Delivery:
         store: Frames,
         registration: dict[str, Any],
         losses: Losses,
-        on_directive: Callable[[Directive | None], None] = lambda directive: None,
+        on_directive: Callable[[Directive | None], None] | None = None,
     ) -> None:
         self._store, self._registration, self._losses = store, registration, losses
-        self._on_directive = on_directive
+        self._hear = on_directive
         self._batch_records = BATCH_RECORDS
         self._reported: dict[str, int] = {}
         self._spooled_lost: dict[str, int] = {}
@@ -94,7 +98,7 @@ class Delivery:
         try:
             self._post(transport, batch)
         except Refused as refusal:
-            if refusal.status not in (400, 413, 422):
+            if refusal.status not in (400, TOO_LARGE, 422):
                 raise
             self._shrink(refusal, batch, last)
             return True
@@ -145,9 +149,7 @@ class Delivery:
             else:
                 self._take(frame, batch)
             last = frame
-        batch.records = [
-            msgspec.Raw(msgspec.msgpack.encode(record)) for record in records.values()
-        ]
+        batch.records = [msgspec.Raw(msgspec.msgpack.encode(record)) for record in records.values()]
         return batch, last
 
     def _take(self, frame: Frame, batch: StepBatch) -> None:
@@ -170,7 +172,8 @@ class Delivery:
         answer = decode(body, StepAnswer)
         self._reported = lost
         for rejection in answer.rejected:
-            self._losses.add("rejected", f"the service rejected a record: {rejection.get('reason')}")
+            reason = rejection.get("reason")
+            self._losses.add("rejected", f"the service rejected a record: {reason}")
         self._on_directive(answer.directive)
 
     def _shrink(self, refusal: Refused, batch: StepBatch, last: Frame) -> None:
@@ -178,10 +181,14 @@ class Delivery:
         if len(batch.records) > 1:
             self._batch_records = max(1, len(batch.records) // 2)
             return
-        reason = "too_large" if refusal.status == 413 else "rejected"
+        reason = "too_large" if refusal.status == TOO_LARGE else "rejected"
         self._losses.add(reason, f"the service refused a record: {refusal.message}")
         self._store.acknowledge(last)
         self._batch_records = BATCH_RECORDS
+
+    def _on_directive(self, directive: Directive | None) -> None:
+        if self._hear is not None:
+            self._hear(directive)
 
     def _lost(self) -> dict[str, int]:
         lost = dict(self._spooled_lost)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import TYPE_CHECKING
 
-from rlvitals.control import Control
 from rlvitals.delivery import Told
 from rlvitals.sender import Backoff
 from rlvitals.transport import Refused, Transport, decode
+
+if TYPE_CHECKING:
+    from rlvitals.control import Control
 
 WAIT_SECONDS = 25
 SHORTEST_ROUND_SECONDS = 0.2
@@ -41,7 +44,7 @@ class Listener:
                 if not refusal.temporary:
                     return  # the sender meets the same refusal and reports it
                 self._stopped.wait(backoff.next(refusal.retry_after))
-            except Exception:
+            except Exception:  # noqa: BLE001 - listening goes on whatever happened
                 self._stopped.wait(backoff.next())
             # A proxy that answers at once without news must not make this a busy loop.
             if self._control.version == before:
@@ -56,5 +59,3 @@ class Listener:
             read_seconds=WAIT_SECONDS + 10.0,
         )
         self._control.receive(decode(body, Told).directive)
-
-

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rlvitals import spool as frames
 from rlvitals.items import Finish, Item
-from rlvitals.losses import Losses
 from rlvitals.records import Acknowledgement, AlertRecord
-from rlvitals.reduction import Reducer
 from rlvitals.spool import Frame, Spool, pack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlvitals.losses import Losses
+    from rlvitals.reduction import Reducer
 
 POLL_SECONDS = 0.004
 AWAKE_SECONDS = 0.1
@@ -76,16 +78,11 @@ class Outbox:
             self._doorbell.release()
 
     def _work(self) -> None:
-        try:
+        with self._losses.guard("no_spool", "nothing can be spooled, data stays in memory"):
             self.store.use(self._open_spool())
-        except Exception as error:
-            self._losses.warn("spool", f"no spool on disk ({error}); data is kept in memory only")
         while not self._stopping:
-            try:
+            with self._losses.guard("internal", "writing failed"):
                 self._round()
-            except Exception as error:
-                logging.getLogger("rlvitals").debug("writing failed", exc_info=True)
-                self._losses.add("internal", f"writing failed: {error!r}")
 
     def _round(self) -> None:
         quiet_since = time.monotonic()

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlvitals.capture import Unusable, land, number
-from rlvitals.items import Advantages, Item, Reweighted, Rewards, Scalars
-from rlvitals.losses import Losses
+from rlvitals.items import Advantages, Item, Rewards, Reweighted, Scalars
 from rlvitals.metrics.catalog import canonical
 from rlvitals.metrics.groups import Groups
 from rlvitals.records import GroupColumns, Scalar, StepRecord, encode_scalar
 from rlvitals.remedies import Remedies, reweight
 from rlvitals.settings import clean_text
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rlvitals.losses import Losses
+
 Key = tuple[str, int, int, str]  # phase, step, generation, stage
 REMEMBERED = 64
 LONGEST_NAME = 200
+NAMES_REMEMBERED = 10_000
 LONGEST_ID = 128
 
 
@@ -52,11 +56,9 @@ class Reducer:
         """
         made: dict[Key, StepRecord] = {}
         for item in items:
-            try:
+            kind = type(item).__name__.lower()
+            with self._losses.guard(f"{kind}_unreadable", f"{kind} were dropped"):
                 self._fold(item, made)
-            except Exception as error:  # the one place where bad input ends
-                kind = type(item).__name__.lower()
-                self._losses.add(f"{kind}_unreadable", f"dropped at step {_step(item)}: {error}")
         return list(made.values())
 
     def _fold(self, item: Item, made: dict[Key, StepRecord]) -> None:
@@ -68,9 +70,8 @@ class Reducer:
         elif isinstance(item, Rewards):
             self._rewards(item, made)
         elif isinstance(item, Advantages):
-            seen = reweight(
-                land(item.advantages), land(item.rewards), Remedies(), group_ids=land(item.group_ids)
-            )
+            advantages, rewards = land(item.advantages), land(item.rewards)
+            seen = reweight(advantages, rewards, Remedies(), group_ids=land(item.group_ids))
             part = self._part((item.phase, item.step, item.generation, "sampled"))
             part.advantages(seen.advantage_groups, seen.advantage_zero, None)
             self._emit(made, part, item.time)
@@ -146,17 +147,14 @@ class Reducer:
             name = self._names.get(given) or self._name(given)
             if name in ready and name != given:
                 continue
-            try:
+            with self._losses.guard(_scalar_reason(value), f"{name!r} was dropped"):
                 read = number(value)
-            except Exception as error:
-                self._losses.add(_scalar_reason(value), f"{given!r} was dropped: {error}")
-                continue
-            ready[name] = None if read is None else encode_scalar(read)
+                ready[name] = None if read is None else encode_scalar(read)
         return ready
 
     def _name(self, given: Any) -> str:
         name = clean_text(canonical(str(given)))[:LONGEST_NAME] or "unnamed"
-        if len(self._names) < 10_000:
+        if len(self._names) < NAMES_REMEMBERED:
             self._names[given] = name
         return name
 
@@ -227,9 +225,9 @@ def _columns(groups: Groups) -> GroupColumns:
     return GroupColumns(**columns)  # type: ignore[arg-type]
 
 
-def _short(text: Any) -> str:
+def _short(given: Any) -> str:
     """Keep an id; of a long text (a whole prompt) keep the hash, texts stay with the trainer."""
-    text = clean_text(str(text))
+    text: str = clean_text(str(given))
     if len(text) <= LONGEST_ID:
         return text
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
@@ -250,7 +248,3 @@ def _scalar_reason(value: Any) -> str:
     if isinstance(value, Unusable):
         return "scalar_unusable"
     return f"scalar_{type(value).__name__.lower()}"[:60]
-
-
-def _step(item: Any) -> Any:
-    return getattr(item, "step", "?")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rlvitals.delivery import Delivery
 from rlvitals.losses import Losses
@@ -14,6 +13,10 @@ from rlvitals.outbox import Store
 from rlvitals.sender import Backoff
 from rlvitals.spool import Busy, Spool
 from rlvitals.transport import Refused, Transport, Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 @dataclass(frozen=True)

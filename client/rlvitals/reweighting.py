@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rlvitals.control import Control
 from rlvitals.items import Item, Reweighted
-from rlvitals.records import Directive
+from rlvitals.losses import describe
 from rlvitals.remedies import Outcome, Remedies, reweight
 from rlvitals.tensors import like, to_numpy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlvitals.control import Control
+    from rlvitals.records import Directive
+    from rlvitals.settings import Settings
+
+NO_SUCCESS = (
+    "success is not defined: give reweight `correct` or `success_threshold`, or init the latter"
+)
 
 
 class Reweighting:
@@ -20,10 +29,9 @@ class Reweighting:
         self,
         control: Control,
         put: Callable[[Item], None],
-        success_threshold: float | None = None,
+        settings: Settings,
     ) -> None:
-        self._control, self._put = control, put
-        self._success_threshold = success_threshold
+        self._control, self._put, self._settings = control, put, settings
 
     def apply(
         self,
@@ -40,7 +48,10 @@ class Reweighting:
     ) -> Any:
         """Give the advantages the directive asks for, in the kind they came in."""
         if success_threshold is None:
-            success_threshold = self._success_threshold
+            success_threshold = self._settings.success_threshold
+        if correct is None and success_threshold is None:
+            self._control.refuse(directive.version, step, NO_SUCCESS)
+            return advantages
         try:
             remedies = remedies_of(directive)
             outcome = reweight(
@@ -50,15 +61,15 @@ class Reweighting:
                 group_ids=to_numpy(group_ids),
                 correct=to_numpy(correct),
                 success_threshold=success_threshold,
+                failure_threshold=self._settings.failure_threshold,
                 threshold=self._control.threshold(directive, remedies),
                 std_division=std_division,
             )
             given_back = like(advantages, outcome.advantages)
             self._put(_report(directive, outcome, step, generation))
             self._control.learn(directive, remedies, _acr_effective(outcome))
-        except Exception as error:
-            reason = str(error) or type(error).__name__
-            self._control.refuse(directive.version, step, reason)
+        except Exception as error:  # noqa: BLE001 - whatever happens in here, training goes on
+            self._control.refuse(directive.version, step, describe(error))
             return advantages
         return given_back
 

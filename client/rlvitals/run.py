@@ -11,10 +11,7 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Mapping
-from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rlvitals import capture
 from rlvitals.control import Control
@@ -31,6 +28,12 @@ from rlvitals.settings import Settings, clean_text, plain
 from rlvitals.spool import Header, Spool
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from typing_extensions import Self
+
     from rlvitals.listener import Listener
     from rlvitals.transport import Transport
 
@@ -51,9 +54,9 @@ class Run:
 
     def __init__(self, settings: Settings, config: Any = None) -> None:
         self.settings = settings
-        self.config: dict[str, Any] = _config(config)
-        self.summary: dict[str, Any] = {}
         self._losses = Losses()
+        self.config: dict[str, Any] = _config(config, self._losses)
+        self.summary: dict[str, Any] = {}
         self._numbering = Numbering()
         self._closed = settings.mode == "disabled"
         self._deaf = ""  # why calls are ignored, once they are
@@ -62,15 +65,13 @@ class Run:
         self._listener: Listener | None = None
         self._started_at = time.time()
         self._control = Control(self._put, settings.source, settings.abilities)
-        self._reweighting = Reweighting(self._control, self._put, settings.success_threshold)
+        self._reweighting = Reweighting(self._control, self._put, settings)
         self._outbox: Outbox | None = None
         self._sender: Sender | None = None
         if settings.mode != "disabled":
             self._begin()
 
-    def log(
-        self, metrics: Mapping[str, Any], step: Any = None, *, phase: Phase = "train"
-    ) -> None:
+    def log(self, metrics: Mapping[str, Any], step: Any = None, *, phase: Phase = "train") -> None:
         """Record named numbers of a step.
 
         Takes Python and NumPy numbers, tensors of one value on any device, texts of numbers and
@@ -79,17 +80,16 @@ class Run:
         """
         if self._closed:
             return self._ignore()
-        try:
+        with self._losses.guard("log_refused", "a log call was dropped"):
             self._put(
                 Scalars(
-                    self._numbering.step(step, _PHASE_KINDS["log", phase]),
+                    self._numbering.step(step, _kind("log", phase)),
                     phase,
                     time.time(),
                     capture.copy_scalars(metrics),
                 )
             )
-        except Exception as error:
-            self._losses.add("log_refused", f"a log call was dropped: {_say(error)}")
+        return None
 
     def log_groups(
         self,
@@ -116,8 +116,8 @@ class Run:
         """
         if self._closed:
             return self._ignore()
-        try:
-            kind = _PHASE_KINDS[stage, phase]
+        with self._losses.guard("log_groups_refused", "log_groups was dropped"):
+            kind = _kind(stage, phase)
             at = self._numbering.step(step, kind)
             self._put(
                 Rewards(
@@ -135,8 +135,7 @@ class Run:
                     dropped if dropped == 0 else checked_step(dropped, "dropped"),
                 )
             )
-        except Exception as error:
-            self._losses.add("log_groups_refused", f"log_groups was dropped: {_say(error)}")
+        return None
 
     def reweight(
         self,
@@ -161,44 +160,36 @@ class Run:
         if self._closed:
             self._ignore()
             return advantages
-        try:
-            kind = _PHASE_KINDS["reweight", phase]
+        with self._losses.guard("reweight_refused", "reweight left advantages alone"):
+            kind = _kind("reweight", phase)
             at = self._numbering.step(step, kind)
             given = None if generation is None else checked_step(generation, "generation")
             index = self._numbering.generation(generation, kind, at)
             directive = self._control.decide(phase, at, given)
-        except Exception as error:
-            self._losses.add("reweight_refused", f"reweight left advantages alone: {_say(error)}")
-            return advantages
-        if directive is not None:
-            return self._reweighting.apply(
-                directive,
-                advantages,
-                rewards,
-                step=at,
-                generation=index,
-                group_ids=group_ids,
-                correct=correct,
-                success_threshold=success_threshold,
-                std_division=std_division,
-            )
-        self._note_advantages(advantages, rewards, group_ids, at, phase, index)
+            if directive is not None:
+                return self._reweighting.apply(
+                    directive,
+                    advantages,
+                    rewards,
+                    step=at,
+                    generation=index,
+                    group_ids=group_ids,
+                    correct=correct,
+                    success_threshold=success_threshold,
+                    std_division=std_division,
+                )
+            self._note_advantages(advantages, rewards, group_ids, at, phase, index)
         return advantages
 
-    def alert(
-        self, title: str, text: str = "", level: Level = "warning", step: Any = None
-    ) -> None:
+    def alert(self, title: str, text: str = "", level: Level = "warning", step: Any = None) -> None:
         """Raise an alert of your own."""
         if self._closed:
             return self._ignore()
-        try:
-            if level not in LEVELS:
-                raise ValueError(f"level must be one of {', '.join(LEVELS)}, not {level!r}")
+        with self._losses.guard("alert_refused", "an alert was dropped"):
             at = self._numbering.current if step is None else checked_step(step)
             title, text = clean_text(str(title))[:200] or "alert", clean_text(str(text))[:10_000]
-            self._put(AlertRecord(title=title, text=text, level=level, step=at))
-        except Exception as error:
-            self._losses.add("alert_refused", f"an alert was dropped: {_say(error)}")
+            self._put(AlertRecord(title=title, text=text, level=_level(level), step=at))
+        return None
 
     @property
     def directive(self) -> Directive | None:
@@ -251,14 +242,11 @@ class Run:
         What could not be sent by then stays on disk, and a line says how to send it. Calling it
         again does nothing.
         """
-        try:
-            with self._finish_lock:
-                if not self._closed:
-                    self._end(state or ("failed" if exit_code else "finished"), exit_code)
-        except Exception as error:
-            self._losses.add("internal", f"finish failed: {_say(error)}")
+        with self._losses.guard("internal", "finish failed"), self._finish_lock:
+            if not self._closed:
+                self._end(state or ("failed" if exit_code else "finished"), exit_code)
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> Self:
         """Use the run as a block; an exception in it marks the run failed."""
         return self
 
@@ -303,20 +291,17 @@ class Run:
     ) -> None:
         if phase != "train":
             return
-        try:
-            self._put(
-                Advantages(
-                    step,
-                    phase,
-                    index,
-                    time.time(),
-                    capture.copy_values(advantages),
-                    capture.copy_values(rewards),
-                    capture.copy_values(group_ids),
-                )
+        self._put(
+            Advantages(
+                step,
+                phase,
+                index,
+                time.time(),
+                capture.copy_values(advantages),
+                capture.copy_values(rewards),
+                capture.copy_values(group_ids),
             )
-        except Exception as error:
-            self._losses.add("advantages_unreadable", f"advantages not looked at: {_say(error)}")
+        )
 
     def _open_spool(self) -> Spool:
         settings = self.settings
@@ -407,7 +392,7 @@ class Run:
         hint = " `rlvitals sync` sends them." if spool else ""
         self._losses.warn("unsent", f"not everything was sent; the records stay {where}.{hint}")
 
-    def _abandon_in_child(self) -> None:
+    def abandon_in_child(self) -> None:
         """Turn a forked copy deaf without touching the parent's file, lock or sockets."""
         self._closed, self._deaf = True, "forked"
         self._finish_lock = threading.Lock()
@@ -418,29 +403,32 @@ class Run:
         self._outbox = self._sender = self._listener = None
 
 
-_PHASE_KINDS = {
-    (kind, phase): f"{kind}/{phase}"
-    for kind in ("log", "reweight", *STAGES)
-    for phase in PHASES
+_KINDS = {
+    (call, phase): f"{call}/{phase}" for call in ("log", "reweight", *STAGES) for phase in PHASES
 }
 
 
-def _config(config: Any) -> dict[str, Any]:
+def _kind(call: str, phase: str) -> str:
     try:
+        return _KINDS[call, phase]
+    except KeyError:
+        if phase not in PHASES:
+            raise ValueError(f"phase must be one of {', '.join(PHASES)}, not {phase!r}") from None
+        raise ValueError(f"stage must be one of {', '.join(STAGES)}, not {call!r}") from None
+
+
+def _level(level: Any) -> Level:
+    if level not in LEVELS:
+        raise ValueError(f"level must be one of {', '.join(LEVELS)}, not {level!r}")
+    return cast("Level", level)
+
+
+def _config(config: Any, losses: Losses) -> dict[str, Any]:
+    with losses.guard("config_unreadable", "config was dropped"):
         ready = plain(config)
-    except Exception as error:
-        return {"unreadable": f"{type(config).__name__}: {_say(error)}"}
-    if ready is None:
-        return {}
-    return ready if isinstance(ready, dict) else {"config": ready}
-
-
-def _say(error: BaseException) -> str:
-    if isinstance(error, KeyError):
-        return f"phase must be one of {', '.join(PHASES)}, stage one of {', '.join(STAGES)}"
-    with contextlib.suppress(Exception):
-        return str(error) or type(error).__name__
-    return type(error).__name__
+        if ready is not None:
+            return ready if isinstance(ready, dict) else {"config": ready}
+    return {}
 
 
 def _clean_exit(error: BaseException | None) -> bool:
@@ -474,7 +462,7 @@ def _finish_all() -> None:
 def _abandon_all_in_child() -> None:
     for run in list(_live):
         with contextlib.suppress(Exception):
-            run._abandon_in_child()
+            run.abandon_in_child()
     _live.clear()
 
 

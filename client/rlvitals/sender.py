@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 import threading
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rlvitals import discovery
-from rlvitals.delivery import Delivery, Registered
-from rlvitals.losses import Losses
-from rlvitals.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlvitals.delivery import Delivery, Registered
+    from rlvitals.losses import Losses
+    from rlvitals.settings import Settings
     from rlvitals.transport import Transport
 
 BACKOFF_BASE_SECONDS = 0.5
@@ -35,7 +37,7 @@ class Backoff:
         """Give the seconds to wait; the service's own wish counts as the least."""
         ceiling = min(self._cap, self._base * 2.0 ** min(self._failures, 16))
         self._failures += 1
-        return max(random.uniform(0.05, ceiling), retry_after or 0.0)
+        return max(random.uniform(0.05, ceiling), retry_after or 0.0)  # noqa: S311 - no secret
 
     def reset(self) -> None:
         """Begin anew after a success."""
@@ -60,8 +62,7 @@ class Sender:
         self.registered = threading.Event()
         self.refusal: str | None = None
         self.transport: Transport | None = None
-        self.on_registered: Callable[[Registered, Transport], None] = lambda run, transport: None
-        self.after_registration: Callable[[Transport], None] = lambda transport: None
+        self.on_registered: Callable[[Registered, Transport], None] | None = None
         self._thread = threading.Thread(target=self._work, name="rlvitals-sender", daemon=True)
 
     def start(self) -> None:
@@ -101,16 +102,16 @@ class Sender:
 
         try:
             pause = self._work_once()
-            self._backoff.reset()
-            self._losses.forget("unreachable")
-            return pause
         except Unreachable as error:
             return self._unreachable(str(error))
         except Refused as refusal:
             return self._refused(refusal)
-        except Exception as error:  # a bug of ours must cost data on the wire, not the training
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not end the thread
             self._losses.add("internal", f"sending failed: {error!r}")
             return self._backoff.next()
+        self._backoff.reset()
+        self._losses.forget("unreachable")
+        return pause
 
     def _work_once(self) -> float:
         transport = self.transport or self._connect()
@@ -152,8 +153,8 @@ class Sender:
         self.transport = transport
         self._last_contact = time.monotonic()
         self.registered.set()
-        self.on_registered(run, transport)
-        self.after_registration(transport)
+        if self.on_registered is not None:
+            self.on_registered(run, transport)
 
     def _close(self, transport: Transport) -> float:
         self._delivery.send_losses(transport)
@@ -207,7 +208,5 @@ def _explain(refusal: Any) -> str:
 
 def notice(text: str) -> None:
     """Tell the user something good on stderr; never raise."""
-    try:
-        print(f"rlvitals: {text}", file=sys.stderr)
-    except Exception:  # stderr may be closed or replaced
-        return
+    with contextlib.suppress(Exception):  # stderr may be closed or replaced
+        sys.stderr.write(f"rlvitals: {text}\n")

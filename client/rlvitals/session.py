@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlvitals import settings
 from rlvitals.losses import Losses
 from rlvitals.run import Level, Run, State
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
 
 _current: Run | None = None
 _losses = Losses()
@@ -18,7 +20,7 @@ def init(
     project: str | None = None,
     name: str | None = None,
     *,
-    id: str | None = None,
+    id: str | None = None,  # noqa: A002 - wandb's name for it
     config: Any = None,
     tags: settings.Tags = None,
     group: str | None = None,
@@ -27,7 +29,7 @@ def init(
     mode: str | None = None,
     url: str | None = None,
     token: str | None = None,
-    dir: str | os.PathLike[str] | None = None,
+    dir: str | os.PathLike[str] | None = None,  # noqa: A002 - wandb's name for it
     success_threshold: float | None = None,
     failure_threshold: float = 0.0,
     source: str | int | None = None,
@@ -44,7 +46,7 @@ def init(
     stand in for arguments that are not given. Raises ValueError for settings that cannot be
     meant, and for nothing else.
     """
-    global _current
+    global _current  # noqa: PLW0603 - the one current run of the module-level functions
     chosen = settings.resolve(
         project=project,
         name=name,

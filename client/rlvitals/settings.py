@@ -16,6 +16,7 @@ from rlvitals import discovery
 Mode = Literal["online", "offline", "disabled"]
 Resume = Literal["never", "allow", "must"]
 ABILITIES = ("focal", "avspo")
+DEEPEST_CONFIG, LONGEST_SOURCE = 8, 64
 Tags = str | Iterable[str] | None
 
 
@@ -52,7 +53,7 @@ def resolve(
     *,
     project: str | None = None,
     name: str | None = None,
-    id: str | None = None,
+    id: str | None = None,  # noqa: A002 - wandb's name for it
     tags: Tags = None,
     group: str | None = None,
     notes: str | None = None,
@@ -60,7 +61,7 @@ def resolve(
     mode: str | None = None,
     url: str | None = None,
     token: str | None = None,
-    dir: str | os.PathLike[str] | None = None,
+    dir: str | os.PathLike[str] | None = None,  # noqa: A002 - wandb's name for it
     success_threshold: float | None = None,
     failure_threshold: float = 0.0,
     source: str | int | None = None,
@@ -80,9 +81,9 @@ def resolve(
         key=str(key),
         attempt_key=environ.get("RLVITALS_ATTEMPT") or launch or uuid.uuid4().hex,
         source=_source(source, environ),
-        mode=cast(Mode, _one_of("mode", mode or environ.get("RLVITALS_MODE") or "online", Mode)),
+        mode=cast("Mode", _one_of("mode", mode or environ.get("RLVITALS_MODE") or "online", Mode)),
         resume=cast(
-            Resume,
+            "Resume",
             _one_of("resume", resume or environ.get("RLVITALS_RESUME") or "allow", Resume),
         ),
         home=Path(dir).expanduser() if dir else discovery.home(environ),
@@ -128,7 +129,7 @@ def plain(value: Any, depth: int = 0) -> Any:
         return value if math.isfinite(value) else str(value)
     if isinstance(value, str):
         return clean_text(value)
-    if depth > 8:
+    if depth > DEEPEST_CONFIG:
         return clean_text(repr(value)[:200])
     if isinstance(value, Mapping):
         return {clean_text(str(k)): plain(v, depth + 1) for k, v in value.items()}
@@ -158,7 +159,7 @@ def _source(source: str | int | None, environ: Mapping[str, str]) -> str:
         ranked = int(environ.get("WORLD_SIZE") or 1) > 1
         source = environ.get("RANK", "0") if ranked else "0"
     text = str(source)
-    if not 1 <= len(text) <= 64:
+    if not 1 <= len(text) <= LONGEST_SOURCE:
         raise ValueError(f"source must have 1 to 64 characters, not {len(text)}")
     return text
 

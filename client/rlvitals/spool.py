@@ -13,12 +13,14 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
 
 FRAME = struct.Struct("<IIc")
 RECORD, ACKNOWLEDGEMENT, ALERT, LOST, FINISH = b"r", b"a", b"l", b"x", b"f"
@@ -61,7 +63,8 @@ def parse(data: bytes, start: int) -> tuple[list[Frame], bool]:
 
     Gives the frames and whether a damaged frame stopped the reading.
     """
-    frames, at = [], 0
+    frames: list[Frame] = []
+    at = 0
     while at + FRAME.size <= len(data):
         length, checksum, kind = FRAME.unpack_from(data, at)
         body = data[at + FRAME.size : at + FRAME.size + length]
@@ -230,7 +233,7 @@ class Spool:
         try:
             _lock(descriptor)
             _write_all(descriptor, os.pread(self._descriptor, self._begin, 0) + data)
-            os.replace(fresh, self.path)
+            fresh.replace(self.path)
         except OSError:
             os.close(descriptor)
             fresh.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ import urllib3
 
 GZIP_OVER_BYTES = 8 * 1024
 LARGEST_WAIT_SECONDS = 300.0
+SUCCESS_CLASS, SERVER_ERROR_CLASS = 2, 5
 
 
 class Unreachable(Exception):
@@ -23,10 +24,8 @@ class Unreachable(Exception):
 class Refused(Exception):
     """Say that the service answered and declined.
 
-    Attributes:
-        status: the HTTP status.
-        code, message, field: what the service said; field is None when it names none.
-        retry_after: seconds to wait when it asked for patience, else None.
+    `retry_after` holds the seconds to wait when it asked for patience; `field` is None when it
+    names no field.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class Refused(Exception):
     @property
     def temporary(self) -> bool:
         """Say whether the same call may succeed later."""
-        return self.status in (408, 425, 429) or self.status >= 500
+        return self.status in (408, 425, 429) or self.status // 100 == SERVER_ERROR_CLASS
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ class Transport:
             )
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise Unreachable(_reason(error)) from None
-        if not 200 <= response.status < 300:
+        if response.status // 100 != SUCCESS_CLASS:
             raise _refusal(response)
         return response
 
@@ -169,7 +168,7 @@ def _refusal(response: urllib3.BaseHTTPResponse) -> Refused:
         detail = msgspec.json.decode(response.data)["error"]
         code, message = str(detail.get("code", "")), str(detail.get("message", ""))
         field = detail.get("field")
-    except Exception:  # a proxy's page, an empty body: the status alone has to do
+    except Exception:  # noqa: BLE001 - a proxy's page, an empty body: the status has to do
         code, message, field = "", "", None
     return Refused(response.status, code, message, field, _retry_after(response))
 
