@@ -18,7 +18,7 @@ import anyio.to_thread
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
-from rlvitals_service import errors, migrate
+from rlvitals_service import errors, migrate, wire_schema
 from rlvitals_service.auth import TokenCache, ensure_bootstrap
 from rlvitals_service.database import Database
 from rlvitals_service.settings import Settings
@@ -41,7 +41,7 @@ RESOURCES = (
     "prometheus",
     "health",
     "logs",
-    "notify",
+    "listen",
     "staleness",
 )
 DESCRIPTION = """Receive, judge and serve the vital signs of RLVR training runs.
@@ -93,4 +93,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             app.include_router(module.router, prefix=API)
         if hasattr(module, "root_router"):
             app.include_router(module.root_router)
+    # Every resource is included by now; the document is built at its first use and kept.
+    build = app.openapi
+    app.openapi = lambda: wire_schema.add_to(build())  # type: ignore[method-assign]
     return app

@@ -120,14 +120,12 @@ def _one_by_one(
     for index, record in enumerate(records):
         try:
             batch.records.append((index, read(record)))
-        except (ValueError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # noqa: PERF203 - this is the point
             batch.reject(index, _reason(index, record, error))
     return batch
 
 
-def _batch(
-    found: StepBatch | _Whole | _Loose, records: Iterable[tuple[int, StepRecord]]
-) -> Batch:
+def _batch(found: StepBatch | _Whole | _Loose, records: Iterable[tuple[int, StepRecord]]) -> Batch:
     return Batch(list(records), found.acknowledgements, found.alerts, dict(found.lost))
 
 
@@ -149,8 +147,15 @@ def _bad_scalar(record: Any) -> tuple[str, str] | None:
     except (ValueError, TypeError, RecursionError):
         return None
     for name, value in scalars.items():
-        try:
-            msgspec.convert(value, Scalar)
-        except ValueError as error:
-            return f"scalars[{str(name)!r:.200}]", explain(error)[1]
+        reason = _misfit(value)
+        if reason:
+            return f"scalars[{str(name)!r:.200}]", reason
+    return None
+
+
+def _misfit(value: Any) -> str | None:
+    try:
+        msgspec.convert(value, Scalar)
+    except ValueError as error:
+        return explain(error)[1]
     return None

@@ -40,5 +40,10 @@ def clean_json(value: Any, depth: int = DEEPEST) -> Any:
     return [clean_json(item, depth - 1) for item in value]
 
 
+def _clean(value: Any) -> Any:
+    # BeforeValidator would take a second parameter for its own.
+    return clean_json(value)
+
+
 # A field of a request model that takes any text a client may send.
-CleanText = Annotated[str, BeforeValidator(lambda value: clean_json(value))]
+CleanText = Annotated[str, BeforeValidator(_clean)]

@@ -225,6 +225,8 @@ step_part = Table(
     Column("tally", LargeBinary),
     # blake2b of the packed groups: tells a resend from a replacement without reading them
     Column("groups_hash", LargeBinary),
+    # the groups have ids, so that another part may hold rows of the same group
+    Column("identified", Boolean, nullable=False, server_default=text("false")),
     _count("dropped"),
     _count("errored"),
     _count("filtered"),

@@ -1,0 +1,159 @@
+"""What this process remembers of a run between two batches, so as not to read it again.
+
+A memory is good only for the revision that it was left at; otherwise it is read anew. Whoever
+holds the lock on the run's row owns its memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, select
+
+from rlvitals.records import Scalar, encode_scalar
+from rlvitals_service.database import driver
+from rlvitals_service.incident_rows import read_open
+from rlvitals_service.judging import MEMORY, JudgedAttempt, rebuilt
+from rlvitals_service.step_rows import read_newest_steps
+from rlvitals_service.tables import attempt as attempt_table
+from rlvitals_service.tables import run
+from rlvitals_service.vitals import StepVitals
+
+SPARKLINE = 60
+MOST_RUNS = 512
+
+
+@dataclass(slots=True)
+class Span:
+    """Hold the first and the last step of an attempt."""
+
+    first: int | None = None
+    last: int | None = None
+
+    def cover(self, step: int) -> None:
+        """Widen the span to a step."""
+        self.first = step if self.first is None else min(self.first, step)
+        self.last = step if self.last is None else max(self.last, step)
+
+
+@dataclass(slots=True)
+class RunMemory:
+    """Remember a run as of one revision.
+
+    ``latest`` has the newest value of each metric, by phase; ``newest`` the place of the newest
+    step of each phase; ``sparkline`` the ACR of the last steps as (attempt, step, ACR).
+    """
+
+    revision: int
+    latest: dict[str, dict[str, Scalar]]
+    newest: dict[str, tuple[int, int]]
+    sparkline: list[tuple[int, int, float | None]]
+    spans: dict[int, Span]
+    judged: dict[int, JudgedAttempt] = field(default_factory=dict)
+
+    def note(self, step: StepVitals) -> None:
+        """Take a step into the summary that lists of runs show."""
+        place = (step.attempt, step.step)
+        latest = self.latest[step.phase]
+        encoded = {name: encode_scalar(value) for name, value in step.values.items()}
+        if place >= self.newest.get(step.phase, (0, -1)):
+            self.newest[step.phase] = place
+            latest.update(encoded)
+        else:
+            self.latest[step.phase] = encoded | latest
+        if step.phase == "train" and (step.tally is not None or "acr" in step.values):
+            self._draw(place, step.values.get("acr"))
+
+    def _draw(self, place: tuple[int, int], acr: float | None) -> None:
+        """Put a point onto the sparkline; a newer attempt replaces what it goes back over."""
+        kept = [
+            point
+            for point in self.sparkline
+            if point[:2] != place and not (point[0] < place[0] and point[1] >= place[1])
+        ]
+        if not any(point[0] > place[0] and point[1] <= place[1] for point in kept):
+            kept.append((*place, acr))
+            kept.sort(key=lambda point: point[:2])
+        self.sparkline = kept[-SPARKLINE:]
+
+
+class Memories:
+    """Keep the memories of the runs that wrote last."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[UUID, RunMemory] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, run_id: UUID, revision: int) -> RunMemory | None:
+        """Take the memory out, if it is of this revision; whoever fails simply keeps it out."""
+        with self._lock:
+            memory = self._kept.pop(run_id, None)
+        return memory if memory is not None and memory.revision == revision else None
+
+    def keep(self, run_id: UUID, memory: RunMemory) -> None:
+        """Put a memory back; forget the run that has been silent for longest."""
+        with self._lock:
+            self._kept[run_id] = memory
+            while len(self._kept) > MOST_RUNS:
+                self._kept.popitem(last=False)
+
+
+def read_memory(connection: Connection, run_id: UUID, revision: int) -> RunMemory:
+    """Read what a memory holds, the Judges aside."""
+    query = select(run.c.latest, run.c.latest_eval, run.c.sparkline).where(run.c.id == run_id)
+    row = connection.execute(query).one()
+    drawn: Mapping[str, Any] = row.sparkline or {}
+    points = zip(drawn.get("attempt", ()), drawn.get("step", ()), drawn.get("acr", ()), strict=True)
+    spans = read_spans(connection, run_id)
+    return RunMemory(
+        revision=revision,
+        latest={"train": row.latest, "eval": row.latest_eval},
+        newest=_newest(connection, run_id),
+        sparkline=list(points),
+        spans=spans,
+    )
+
+
+def read_spans(connection: Connection, run_id: UUID) -> dict[int, Span]:
+    """Read which attempts a run has, and the steps they cover."""
+    query = select(attempt_table).where(attempt_table.c.run_id == run_id)
+    return {row.attempt: Span(row.first_step, row.last_step) for row in connection.execute(query)}
+
+
+def _newest(connection: Connection, run_id: UUID) -> dict[str, tuple[int, int]]:
+    found = connection.exec_driver_sql(
+        "SELECT phase, attempt, step FROM (VALUES ('train'), ('eval')) AS phases (phase), LATERAL ("
+        " SELECT attempt, step FROM step WHERE step.run_id = %s AND step.phase = phases.phase"
+        " ORDER BY attempt DESC, step DESC LIMIT 1) AS newest",
+        (run_id,),
+    )
+    return {phase: (attempt, step) for phase, attempt, step in found}
+
+
+def judged_attempt(
+    connection: Connection, run_id: UUID, memory: RunMemory, attempt: int
+) -> JudgedAttempt:
+    """Give the Judge of an attempt, made anew from stored steps when it is not remembered."""
+    known = memory.judged.get(attempt)
+    if known is None:
+        steps = read_newest_steps(driver(connection), run_id, attempt, MEMORY)
+        span = memory.spans.get(attempt)
+        first = span.first if span else None
+        known = rebuilt(steps, read_open(connection, run_id, attempt), first)
+        memory.judged[attempt] = known
+    return known
+
+
+def sparkline_of(points: Iterable[tuple[int, int, float | None]]) -> dict[str, list[Any]]:
+    """Lay the sparkline out as columns."""
+    listed = list(points)
+    return {
+        "acr": [acr for _, _, acr in listed],
+        "step": [step for _, step, _ in listed],
+        "attempt": [attempt for attempt, _, _ in listed],
+    }
