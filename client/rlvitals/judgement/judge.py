@@ -92,6 +92,7 @@ class Judge:
         return [
             *self.collapse.finish(self.last_step, self.window),
             *self.nonfinite.finish(self.last_step),
+            *self.spike.finish(self.last_step),
         ]
 
     def open_incidents(self) -> tuple[OpenIncident, ...]:

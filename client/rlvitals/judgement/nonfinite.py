@@ -73,10 +73,11 @@ class NonfiniteGradient:
     def _better(self, step: int) -> list[Change]:
         if self.flags.newest(flag=False) < self.settings.gradient_quiet:
             return []
-        return [self.episode.close(step, self._finding("warning", over=True))]
+        closed = self._finding("warning", over=True)
+        return [*self.finish(step), self.episode.close(step, closed)]
 
     def finish(self, step: int) -> list[Change]:
-        """Bring the count up to date at the end of a run."""
+        """Bring the count on record up to date, at the end of the run or of the incident."""
         severity = self.episode.severity
         if severity is None or self.count == self.episode.number("count"):
             return []

@@ -66,15 +66,13 @@ def graded(held: Level, before: Severity | None, settings: JudgeSettings) -> Sev
 
 
 def onset(window: GroupWindow, part: Part, least: float) -> int:
-    """Find the earliest step in the window from which on the share always exceeded ``least``."""
-    began = window.entries.steps[-1]
-    k = n = 0
+    """Find where in the window the share rose above ``least``: the peak of a backward CUSUM."""
+    began, reached, best = window.entries.steps[-1], 0.0, 0.0
     for step, entry in zip(
         reversed(window.entries.steps), reversed(window.entries.values), strict=True
     ):
-        more, seen = part(entry.counts)
-        k, n = k + more, n + seen
-        if k <= least * n:
-            break
-        began = step
+        k, n = part(entry.counts)
+        reached += k - least * n
+        if reached >= best:
+            began, best = step, reached
     return began

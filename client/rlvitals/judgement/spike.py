@@ -121,7 +121,13 @@ class GradientSpike:
             return self._more(step, value)
         if self.flags.newest(flag=False) < self.settings.gradient_quiet:
             return []
-        return [self.episode.close(step, self._finding("ended"))]
+        return [*self.finish(step), self.episode.close(step, self._finding("ended"))]
+
+    def finish(self, step: int) -> list[Change]:
+        """Bring the count on record up to date, at the end of the run or of the incident."""
+        if not self.episode.is_open or self.count == self.episode.number("count"):
+            return []
+        return [self.episode.revise(step, self._finding())]
 
     def _opened(self, step: int, value: float) -> list[Change]:
         self.count, self.peak = 1, value
@@ -130,8 +136,9 @@ class GradientSpike:
     def _more(self, step: int, value: float) -> list[Change]:
         self.peak = max(self.peak, value)
         if self._shifted():
+            recorded = self.finish(step)
             self.baseline.restart(self.newest)
-            return [self.episode.close(step, self._finding("shifted"))]
+            return [*recorded, self.episode.close(step, self._finding("shifted"))]
         worse = self._severity() != self.episode.severity
         if not worse and self.count < 2 * self.episode.number("count"):
             return []
