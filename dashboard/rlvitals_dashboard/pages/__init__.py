@@ -1,0 +1,1 @@
+"""Hold the pages, one file each."""

@@ -1,0 +1,273 @@
+"""Show one run live: its verdict, tiles, panels on one time axis, incidents and remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dash import ALL, ClientsideFunction, Input, Output, State, ctx, dcc, html, no_update
+from dash.exceptions import PreventUpdate
+
+from rlvitals_dashboard import control, groups, live, parts, tiles, trouble, words
+from rlvitals_dashboard.live import Api, View
+from rlvitals_dashboard.panels import PANELS
+
+TICK_MILLISECONDS = 2000
+MORE = 24
+SKELETON = tiles.tiles({}, 0)
+HEAD = ("name", "state", "project", "tags", "step", "seen", "verdict", "trouble")
+
+
+def layout(run_id: str = "", **_query: str) -> Any:
+    """Lay out the page of a run; data follows at the first tick."""
+    return html.Main(
+        [
+            html.P(id="run-trouble", className="banner", role="alert"),
+            _head(),
+            html.Div(parts.tile_row(SKELETON), id="run-tiles", className="tiles"),
+            _range_row(),
+            html.Div(
+                [
+                    html.Div(
+                        [
+                            *[parts.panel_card(panel) for panel in PANELS],
+                            html.H2("Everything else", className="section-title"),
+                            html.Div([], id="run-more", className="small-panels"),
+                            html.Button("Show more", id="more-button", className="button", hidden=True),
+                            groups.card(),
+                        ],
+                        className="panels",
+                    ),
+                    html.Aside(
+                        [
+                            html.Section(
+                                [html.H2("Incidents"), html.Div(id="incident-list")],
+                                className="card",
+                            ),
+                            control.card(),
+                        ],
+                        className="side",
+                    ),
+                ],
+                className="run-body",
+            ),
+            dcc.Store(id="run-id", data=run_id),
+            dcc.Store(id="run-cursor", data={"head": "", "data": "", "small": ""}),
+            dcc.Store(id="run-figures"),
+            dcc.Store(id="run-view"),
+            dcc.Store(id="run-busy", data=False),
+            dcc.Store(id="run-pulse"),
+            dcc.Store(id="run-nudge"),
+            dcc.Store(id="run-acknowledged"),
+            dcc.Interval(id="run-tick", interval=TICK_MILLISECONDS),
+        ],
+        className="page run-page",
+    )
+
+
+def register(app: Any, api: Api) -> None:
+    """Wire the page: the gate of ticks, the live callback, drawing, zoom and incidents."""
+    _register_gate(app)
+    _register_live(app, api)
+    _register_drawing(app)
+    _register_incidents(app, api)
+    control.register(app, api)
+    groups.register(app, api)
+
+
+def parse_view(view: Any) -> View:
+    """Read a range of steps as the browser holds it."""
+    if not view or len(view) != 2:  # noqa: PLR2004 - a range has two ends
+        return None
+    return int(view[0]), int(view[1])
+
+
+def update(
+    api: Api, run_id: str, view: View, small: int, known: Mapping[str, str]
+) -> dict[str, Any]:
+    """Give what changed on the page since the cursor ``known``; nothing when nothing did."""
+    run = api.run(run_id)
+    head, data = live.cursor(run, view, small), live.data_cursor(run, view, small)
+    if head == known["head"] and not known.get("down"):
+        return {}
+    changed: dict[str, Any] = {"head": _head_values(run)}
+    names = known["small"]
+    if data != known["data"]:
+        snap = live.snapshot(api, run, view, small)
+        names = live.digest([snap.small, small])
+        changed |= _body(snap, view, small)
+        if names != known["small"]:
+            changed["more"] = [parts.small_card(name) for name in snap.small[:small]]
+            changed["more_hidden"] = len(snap.small) <= small
+    changed["cursor"] = {"head": head, "data": data, "small": names}
+    return changed
+
+
+def _body(snap: live.Snapshot, view: View, small: int) -> dict[str, Any]:
+    return {
+        "tiles": parts.tile_row(tiles.tiles(snap.columns, snap.total_steps)),
+        "answers": list(live.answers(snap).values()),
+        "figures": {"view": view, "figures": live.figures(snap, view, small)},
+        "incidents": parts.incident_list(snap.incidents),
+        "control": words.directive_state(snap.directives[0] if snap.directives else None),
+        "seen": control.seen(snap.run, snap.directives),
+        "log": control.log(snap.directives),
+    }
+
+
+def _head_values(run: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": run["name"],
+        "state": parts.state_badge(run["state"]),
+        "project": run["project"],
+        "tags": [html.Span(tag, className="tag") for tag in run["tags"]],
+        "step": "–" if run["step"] is None else f"{run['step']:,}",
+        "seen": html.Time(
+            words.ago(run["last_seen_at"]), dateTime=run["last_seen_at"] or "", className="ago"
+        ),
+        "verdict": parts.verdict(run),
+        "trouble": "",
+    }
+
+
+def _head() -> Any:
+    return html.Header(
+        [
+            html.Div(
+                [
+                    html.H1(" ", id="run-name"),
+                    html.Span(id="run-state", className="state"),
+                    html.Span(id="run-project", className="muted"),
+                    html.Span(id="run-tags", className="tags"),
+                ],
+                className="run-title",
+            ),
+            html.Div(
+                [
+                    html.Span(["step ", html.B("–", id="run-step", className="num")]),
+                    html.Span(["seen ", html.Span(id="run-seen", className="num")]),
+                ],
+                className="run-facts muted",
+            ),
+            html.P(" ", id="run-verdict", className="verdict", **{"aria-live": "polite"}),
+        ],
+        className="run-head",
+    )
+
+
+def _range_row() -> Any:
+    ends = {"type": "number", "min": 0, "step": 1, "debounce": True}
+    return html.Div(
+        [
+            html.Span("Steps", id="range-label"),
+            dcc.Input(id="range-from", placeholder="first", **ends),
+            html.Span("to"),
+            dcc.Input(id="range-to", placeholder="newest", **ends),
+            html.Button("Whole run", id="range-reset", className="button"),
+            html.Span("Drag in a chart to zoom all of them; double click to go back.", className="muted wide-only"),
+        ],
+        className="range-row row",
+        role="group",
+        **{"aria-labelledby": "range-label"},
+    )
+
+
+def _register_gate(app: Any) -> None:
+    app.clientside_callback(
+        ClientsideFunction("rlvitals", "gate"),
+        Output("run-pulse", "data"),
+        Input("run-tick", "n_intervals"),
+        Input("run-view", "data"),
+        Input("run-nudge", "data"),
+        Input("more-button", "n_clicks"),
+        State("run-busy", "data"),
+    )
+
+
+def _register_live(app: Any, api: Api) -> None:
+    outputs = {
+        "head": {name: Output(f"run-{name}", "children") for name in HEAD},
+        "answers": [Output(f"answer-{panel.id}", "children") for panel in PANELS],
+        "tiles": Output("run-tiles", "children"),
+        "figures": Output("run-figures", "data"),
+        "incidents": Output("incident-list", "children"),
+        "control": Output("control-state", "children"),
+        "seen": Output("control-seen", "data"),
+        "log": Output("control-log", "children"),
+        "more": Output("run-more", "children"),
+        "more_hidden": Output("more-button", "hidden"),
+        "cursor": Output("run-cursor", "data"),
+    }
+
+    @app.callback(
+        output=outputs,
+        inputs={"pulse": Input("run-pulse", "data")},
+        state={
+            "run_id": State("run-id", "data"),
+            "view": State("run-view", "data"),
+            "more": State("more-button", "n_clicks"),
+            "known": State("run-cursor", "data"),
+        },
+        running=[(Output("run-busy", "data"), True, False)],
+        prevent_initial_call=True,
+    )
+    def refresh(pulse: Any, run_id: str, view: Any, more: int | None, known: Any) -> Any:
+        small = live.FIRST_SMALL + MORE * (more or 0)
+        try:
+            changed = update(api, run_id, parse_view(view), small, known)
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the page stays
+            told = trouble.message(error)
+            if known.get("down") == told:
+                raise PreventUpdate from error
+            changed = {"head": {"trouble": told}, "cursor": {**known, "down": told}}
+        if not changed:
+            raise PreventUpdate
+        blank = {key: no_update for key in outputs}
+        blank["answers"] = [no_update] * len(PANELS)
+        head = dict.fromkeys(HEAD, no_update) | changed.pop("head")
+        return blank | changed | {"head": head}
+
+
+def _register_drawing(app: Any) -> None:
+    app.clientside_callback(
+        ClientsideFunction("rlvitals", "draw"),
+        Output({"type": "graph", "panel": ALL}, "figure"),
+        Input("run-figures", "data"),
+        Input("run-view", "data"),
+        Input("theme", "data"),
+        Input("run-more", "children"),
+        State("themes", "data"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction("rlvitals", "view"),
+        Output("run-view", "data"),
+        Output("range-from", "value"),
+        Output("range-to", "value"),
+        Input({"type": "graph", "panel": ALL}, "relayoutData"),
+        Input("range-from", "value"),
+        Input("range-to", "value"),
+        Input("range-reset", "n_clicks"),
+        Input({"type": "zoom", "range": ALL}, "n_clicks"),
+        State("run-view", "data"),
+        State("control-seen", "data"),
+    )
+
+
+def _register_incidents(app: Any, api: Api) -> None:
+    @app.callback(
+        Output("run-nudge", "data"),
+        Output("run-trouble", "children", allow_duplicate=True),
+        Input({"type": "acknowledge", "incident": ALL}, "n_clicks"),
+        State("run-id", "data"),
+        prevent_initial_call=True,
+    )
+    def acknowledge(clicks: list[int | None], run_id: str) -> tuple[Any, Any]:
+        chosen = ctx.triggered_id
+        if not any(clicks) or not chosen or not ctx.triggered[0]["value"]:
+            raise PreventUpdate
+        try:
+            api.acknowledge(run_id, chosen["incident"])
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the person is told
+            return no_update, trouble.message(error)
+        return chosen["incident"], no_update
