@@ -9,6 +9,8 @@ from rlvitals.metrics.groups import Groups
 from rlvitals.metrics.outcomes import COLLAPSE_TOLERANCE
 from rlvitals.metrics.tally import Tally
 
+Z_95 = 1.959963984540054  # the normal quantile that leaves 2.5 % on each side
+
 
 def advantage_collapse_rate(
     rewards: Any, *, tolerance: float = COLLAPSE_TOLERANCE, **layout: Any
@@ -21,7 +23,7 @@ def advantage_collapse_rate(
     return tally.collapsed / tally.groups if tally.groups else math.nan
 
 
-def wilson_interval(k: float, n: float, z: float = 1.96) -> tuple[float, float]:
+def wilson_interval(k: float, n: float, z: float = Z_95) -> tuple[float, float]:
     """Give the Wilson score interval of a share k / n (Wilson, 1927); z = 1.96 covers 95 %.
 
     Without trials the share may be anything: (0, 1). Raises ValueError unless 0 <= k <= n.

@@ -39,6 +39,9 @@ def _plain(column: Any) -> list[Any] | None:
 
 def read(given: Mapping[str, Any]) -> dict[str, Any]:
     """Turn lists into columns, checking that the numbers of each group can be."""
+    for name in ("size", *REWARDS):
+        if given.get(name) is None:
+            raise ValueError(f"{name}: is required")
     ready: dict[str, Any] = {"size": _whole(given["size"], "size")}
     size = ready["size"]
     for name in REWARDS:
@@ -58,10 +61,11 @@ def read(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _whole(column: Any, name: str) -> IntArray:
     values = as_floats(column, name)
-    whole = np.where(np.isnan(values), UNKNOWN, values).astype(np.int64)
-    if name == "size" and (whole < 0).any():
-        raise ValueError("size: every group needs its number of rewards")
-    return whole
+    whole = np.where(np.isnan(values), UNKNOWN, values)
+    lowest = 0 if name == "size" else UNKNOWN
+    if not ((whole >= lowest) & (whole < 2**53) & (whole == np.floor(whole))).all():
+        raise ValueError(f"{name}: want whole numbers, none negative")
+    return whole.astype(np.int64)
 
 
 def _check(ready: dict[str, Any], size: IntArray) -> None:

@@ -64,8 +64,8 @@ def reweight(
     rollouts without a usable reward in a collapsed group. Groups whose success is unknown, or
     that are constant without having failed or passed, are never touched: which way to push them
     is not known. ``advantages`` keeps its shape and float type, and is given back itself when no
-    group is touched; ``std_division``, ``eps`` and
-    ``ddof`` are the trainer's own.
+    group is touched; ``std_division``, ``eps`` and ``ddof`` are the trainer's own. Ragged rewards
+    go with flat advantages.
     """
     laid_out = rollouts(rewards, group_ids)
     given = _as_given(advantages, laid_out)
