@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from rlvitals.remedies import Remedies
 from rlvitals_service.auth import Controller, Principal, Reader, authenticate
 from rlvitals_service.cleaning import CleanText
-from rlvitals_service.database import CHANNEL, Database, Transaction, database_of
+from rlvitals_service.database import Database, Transaction, database_of, driver
 from rlvitals_service.directives import Ack, Issued, State, is_past, standing
 from rlvitals_service.errors import (
     Conflict,
@@ -28,6 +28,7 @@ from rlvitals_service.errors import (
 )
 from rlvitals_service.listen import hub_of
 from rlvitals_service.lookup import FoundRun, find_run
+from rlvitals_service.run_rows import notify
 from rlvitals_service.tables import directive, directive_ack, run
 
 router = APIRouter(tags=["control"])
@@ -245,8 +246,7 @@ def _announce(connection: Connection, run_id: UUID) -> None:
     """Count the change in the run's revision and tell the waiting trainer at commit."""
     bump = update(run).where(run.c.id == run_id).values(revision=run.c.revision + 1)
     revision = connection.execute(bump.returning(run.c.revision)).scalar_one()
-    payload = f'{{"run_id":"{run_id}","revision":{revision},"kind":"directive"}}'
-    connection.execute(select(func.pg_notify(CHANNEL, payload)))
+    notify(driver(connection), run_id, revision, ["directive"])
 
 
 def _directives(

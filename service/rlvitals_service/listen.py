@@ -87,7 +87,7 @@ class Hub:
             watch.changed.set()
 
     def close(self) -> None:
-        """Wake everybody for good: the service is about to stop."""
+        """Wake everybody for good: the service is about to stop. Calling it again does nothing."""
         self.closing = True
         for watches in self._watches.values():
             for watch in watches:

@@ -58,7 +58,7 @@ def scrape(
         *_live_runs(connection, project_id),
     ]
     text = generate_latest(meters_of(request.app).registry)
-    text += generate_latest(_Collected(families))  # type: ignore[arg-type]  # only `collect` is asked
+    text += generate_latest(_Collected(families))
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
