@@ -7,10 +7,11 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from rlvitals.records import Acknowledgement, AckStatus, Directive
-from rlvitals.remedies import Remedies, next_threshold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from rlvitals.remedies import Remedies
 
 REMEMBERED = 64
 Decision = tuple[str, int, int | None]  # phase, step, generation
@@ -91,6 +92,8 @@ class Control:
         if remedies.avspo is None or current is None or acr_effective is None:
             return
         if remedies.avspo.adaptive:
+            from rlvitals.remedies import next_threshold
+
             moved = next_threshold(current, acr_effective, remedies.avspo)
             self._threshold = (directive.version, moved)
 

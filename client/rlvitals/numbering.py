@@ -33,16 +33,16 @@ class Numbering:
         holds; if none was ever given, a counter does, which moves on when a kind comes again.
         """
         if given is not None:
-            step = checked_step(given)
-            with self._lock:
-                self._step, self._explicit = step, True
+            self._step = step = checked_step(given)
+            self._explicit = True
             return step
+        if self._explicit:
+            return self._step
         with self._lock:
-            if not self._explicit:
-                if kind in self._seen:
-                    self._step += 1
-                    self._seen.clear()
-                self._seen.add(kind)
+            if kind in self._seen:
+                self._step += 1
+                self._seen.clear()
+            self._seen.add(kind)
             return self._step
 
     def generation(self, given: Any, kind: str, step: int) -> int:
@@ -59,6 +59,8 @@ class Numbering:
 
 def checked_step(value: Any, field: str = "step", limit: int = STEP_LIMIT) -> int:
     """Read a non-negative whole number; ValueError names the field."""
+    if type(value) is int and 0 <= value < limit:
+        return value
     try:
         number = operator.index(value)
     except TypeError:

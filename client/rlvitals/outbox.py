@@ -17,7 +17,7 @@ from rlvitals.records import Acknowledgement, AlertRecord
 from rlvitals.spool import Frame, Spool, pack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rlvitals.losses import Losses
     from rlvitals.reduction import Reducer
@@ -39,14 +39,14 @@ class Outbox:
 
     def __init__(
         self,
-        reducer: Reducer,
-        losses: Losses,
+        make_reducer: Callable[[], Reducer],
         open_spool: Callable[[], Spool],
+        losses: Losses,
         capacity: int,
     ) -> None:
         self._queue: deque[Item] = deque()
         self._capacity = capacity
-        self._reducer, self._losses, self._open_spool = reducer, losses, open_spool
+        self._make_reducer, self._open_spool, self._losses = make_reducer, open_spool, losses
         self._doorbell = threading.Lock()
         self._doorbell.acquire()
         self._dozing = False
@@ -80,6 +80,8 @@ class Outbox:
     def _work(self) -> None:
         with self._losses.guard("no_spool", "nothing can be spooled, data stays in memory"):
             self.store.use(self._open_spool())
+        # Loading what reduces takes a moment, which init must not take from the trainer.
+        self._reducer = self._make_reducer()
         while not self._stopping:
             with self._losses.guard("internal", "writing failed"):
                 self._round()
@@ -110,7 +112,7 @@ class Outbox:
     def _write(self, items: list[Item]) -> None:
         made = [
             pack(frames.RECORD, self._encoder.encode(record))
-            for record in self._reducer.records(items)
+            for record in self._reducer.records(gently(items))
         ]
         made += [packed for item in items if (packed := self._news(item)) is not None]
         lost = self._losses.snapshot()
@@ -131,6 +133,13 @@ class Outbox:
         }
         kind = kinds.get(type(item))
         return None if kind is None else pack(kind, self._encoder.encode(item))
+
+
+def gently(items: list[Item]) -> Iterator[Item]:
+    """Pass items on, giving way after each: a trainer that wants to run must not wait for us."""
+    for item in items:
+        yield item
+        time.sleep(0)
 
 
 class Store:

@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rlvitals import capture
 from rlvitals.control import Control
-from rlvitals.delivery import Delivery, Registered
 from rlvitals.items import Advantages, Finish, Item, Rewards, Scalars
-from rlvitals.losses import Losses
+from rlvitals.losses import Losses, describe
 from rlvitals.numbering import Numbering, checked_step
-from rlvitals.outbox import Outbox
+from rlvitals.outbox import Outbox, Store
 from rlvitals.records import AlertRecord, Directive, Phase, Stage
-from rlvitals.reduction import Reducer
-from rlvitals.reweighting import Reweighting
 from rlvitals.sender import Sender, notice
 from rlvitals.settings import Settings, clean_text, plain
 from rlvitals.spool import Header, Spool
@@ -34,12 +31,18 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from rlvitals.delivery import Delivery, Registered
     from rlvitals.listener import Listener
+    from rlvitals.reduction import Reducer
     from rlvitals.transport import Transport
 
 Level = Literal["info", "warning", "critical"]
 State = Literal["finished", "failed", "crashed"]
 PHASES, STAGES, LEVELS = ("train", "eval"), ("sampled", "trained"), ("info", "warning", "critical")
+
+LOG_KINDS = {phase: f"log/{phase}" for phase in PHASES}
+GROUP_KINDS = {stage: {phase: f"{stage}/{phase}" for phase in PHASES} for stage in STAGES}
+REWEIGHT_KINDS = {phase: f"reweight/{phase}" for phase in PHASES}
 
 _live: weakref.WeakSet[Run] = weakref.WeakSet()
 
@@ -65,7 +68,6 @@ class Run:
         self._listener: Listener | None = None
         self._started_at = time.time()
         self._control = Control(self._put, settings.source, settings.abilities)
-        self._reweighting = Reweighting(self._control, self._put, settings)
         self._outbox: Outbox | None = None
         self._sender: Sender | None = None
         if settings.mode != "disabled":
@@ -80,16 +82,11 @@ class Run:
         """
         if self._closed:
             return self._ignore()
-        with self._losses.guard("log_refused", "a log call was dropped"):
-            self._put(
-                Scalars(
-                    self._numbering.step(step, _kind("log", phase)),
-                    phase,
-                    time.time(),
-                    capture.copy_scalars(metrics),
-                )
-            )
-        return None
+        try:
+            at = self._numbering.step(step, LOG_KINDS[phase])
+            self._put(Scalars(at, phase, time.time(), capture.copy_scalars(metrics)))
+        except Exception as error:  # noqa: BLE001 - nothing reaches training
+            self._refused("log", error)
 
     def log_groups(
         self,
@@ -116,8 +113,8 @@ class Run:
         """
         if self._closed:
             return self._ignore()
-        with self._losses.guard("log_groups_refused", "log_groups was dropped"):
-            kind = _kind(stage, phase)
+        try:
+            kind = GROUP_KINDS[stage][phase]
             at = self._numbering.step(step, kind)
             self._put(
                 Rewards(
@@ -131,11 +128,12 @@ class Run:
                     capture.copy_values(group_ids),
                     capture.copy_values(correct),
                     capture.copy_values(prompt_ids),
-                    filtered if filtered == 0 else checked_step(filtered, "filtered"),
-                    dropped if dropped == 0 else checked_step(dropped, "dropped"),
+                    checked_step(filtered, "filtered"),
+                    checked_step(dropped, "dropped"),
                 )
             )
-        return None
+        except Exception as error:  # noqa: BLE001 - nothing reaches training
+            self._refused("log_groups", error)
 
     def reweight(
         self,
@@ -160,14 +158,16 @@ class Run:
         if self._closed:
             self._ignore()
             return advantages
-        with self._losses.guard("reweight_refused", "reweight left advantages alone"):
-            kind = _kind("reweight", phase)
+        try:
+            kind = REWEIGHT_KINDS[phase]
             at = self._numbering.step(step, kind)
             given = None if generation is None else checked_step(generation, "generation")
             index = self._numbering.generation(generation, kind, at)
             directive = self._control.decide(phase, at, given)
             if directive is not None:
-                return self._reweighting.apply(
+                from rlvitals.reweighting import Reweighting
+
+                return Reweighting(self._control, self._put, self.settings).apply(
                     directive,
                     advantages,
                     rewards,
@@ -179,16 +179,20 @@ class Run:
                     std_division=std_division,
                 )
             self._note_advantages(advantages, rewards, group_ids, at, phase, index)
+        except Exception as error:  # noqa: BLE001 - nothing reaches training
+            self._refused("reweight", error)
         return advantages
 
     def alert(self, title: str, text: str = "", level: Level = "warning", step: Any = None) -> None:
         """Raise an alert of your own."""
         if self._closed:
             return self._ignore()
-        with self._losses.guard("alert_refused", "an alert was dropped"):
+        try:
             at = self._numbering.current if step is None else checked_step(step)
             title, text = clean_text(str(title))[:200] or "alert", clean_text(str(text))[:10_000]
             self._put(AlertRecord(title=title, text=text, level=_level(level), step=at))
+        except Exception as error:  # noqa: BLE001 - nothing reaches training
+            self._refused("alert", error)
         return None
 
     @property
@@ -262,15 +266,9 @@ class Run:
 
     def _begin(self) -> None:
         settings = self.settings
-        reducer = Reducer(
-            self._losses, settings.source, settings.success_threshold, settings.failure_threshold
-        )
-        self._outbox = Outbox(reducer, self._losses, self._open_spool, settings.queue_items)
+        self._outbox = Outbox(self._reducer, self._open_spool, self._losses, settings.queue_items)
         if settings.mode == "online":
-            delivery = Delivery(
-                self._outbox.store, self._registration(), self._losses, self._control.receive
-            )
-            self._sender = Sender(settings, delivery, self._losses)
+            self._sender = Sender(settings, self._delivery, self._losses)
             self._sender.on_registered = self._on_registered
             self._outbox.on_write = self._sender.nudge
         self._outbox.start()
@@ -278,9 +276,29 @@ class Run:
             self._sender.start()
         _live.add(self)
 
+    def _reducer(self) -> Reducer:
+        from rlvitals.reduction import Reducer
+
+        settings = self.settings
+        return Reducer(
+            self._losses, settings.source, settings.success_threshold, settings.failure_threshold
+        )
+
+    def _delivery(self) -> Delivery:
+        from rlvitals.delivery import Delivery
+
+        store = self._outbox.store if self._outbox else Store(self._losses)
+        return Delivery(store, self._registration(), self._losses, self._control.receive)
+
     def _put(self, item: Item) -> None:
         if self._outbox is not None:
             self._outbox.put(item)
+
+    def _refused(self, call: str, error: Exception) -> None:
+        said = describe(error)
+        if isinstance(error, KeyError):
+            said = f"no phase or stage is called {said} (phases: train, eval; stages: {STAGES})"
+        self._losses.add(f"{call}_refused", f"a call of {call} had no effect: {said}")
 
     def _ignore(self) -> None:
         if self._deaf:
@@ -401,20 +419,6 @@ class Run:
         if spool is not None:
             spool.abandon_in_child()
         self._outbox = self._sender = self._listener = None
-
-
-_KINDS = {
-    (call, phase): f"{call}/{phase}" for call in ("log", "reweight", *STAGES) for phase in PHASES
-}
-
-
-def _kind(call: str, phase: str) -> str:
-    try:
-        return _KINDS[call, phase]
-    except KeyError:
-        if phase not in PHASES:
-            raise ValueError(f"phase must be one of {', '.join(PHASES)}, not {phase!r}") from None
-        raise ValueError(f"stage must be one of {', '.join(STAGES)}, not {call!r}") from None
 
 
 def _level(level: Any) -> Level:

@@ -51,8 +51,10 @@ class Sender:
     everything and knows that the run ended; `refusal` holds why the service wants no more.
     """
 
-    def __init__(self, settings: Settings, delivery: Delivery, losses: Losses) -> None:
-        self._settings, self._delivery, self._losses = settings, delivery, losses
+    def __init__(
+        self, settings: Settings, make_delivery: Callable[[], Delivery], losses: Losses
+    ) -> None:
+        self._settings, self._make_delivery, self._losses = settings, make_delivery, losses
         self._backoff = Backoff()
         self._wake = threading.Event()
         self._stop = False
@@ -91,6 +93,8 @@ class Sender:
         self._wake.set()
 
     def _work(self) -> None:
+        # Loading the HTTP library takes a moment, which init must not take from the trainer.
+        self._delivery = self._make_delivery()
         while not self._stop and not self.done.is_set() and self.refusal is None:
             pause = self._attempt()
             if pause > 0 and not self._stop:
