@@ -221,6 +221,14 @@ def test_columns_travel_and_return() -> None:
     assert Groups.from_columns(plain).to_columns() == plain
 
 
+def test_failures_travel_only_when_they_say_more() -> None:
+    """n_failed is left out when it is size - n_correct throughout, and kept with partial credit."""
+    binary = Groups.from_rewards([[1, 0], [0, 0]], success_threshold=1)
+    assert binary.to_columns()["n_failed"] is None
+    partial = Groups.from_rewards([[1, 0], [0.5, 0]], success_threshold=1)
+    assert partial.to_columns()["n_failed"] == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [

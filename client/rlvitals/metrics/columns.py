@@ -23,8 +23,15 @@ IDS = ("group_id", "prompt_id")
 
 
 def write(groups: Groups) -> dict[str, list[Any] | None]:
-    """Turn columns into lists with None where a number is undefined."""
-    return {name: _plain(getattr(groups, name)) for name in ("size", *REWARDS, *COUNTS, *IDS)}
+    """Turn columns into lists with None where a number is undefined.
+
+    ``n_failed`` is None where it says no more than ``size - n_correct``.
+    """
+    written = {name: _plain(getattr(groups, name)) for name in ("size", *REWARDS, *COUNTS, *IDS)}
+    failed = groups.n_failed
+    if failed is not None and np.array_equal(failed, _counts_of(replace(groups, n_failed=None))):
+        written["n_failed"] = None
+    return written
 
 
 def _plain(column: Any) -> list[Any] | None:
@@ -102,7 +109,7 @@ def _joined_counts(parts: Sequence[Groups], name: str) -> IntArray | None:
     return np.concatenate([_counts_of(part, name) for part in parts])
 
 
-def _counts_of(part: Groups, name: str) -> IntArray:
+def _counts_of(part: Groups, name: str = "n_failed") -> IntArray:
     own: IntArray | None = getattr(part, name)
     if own is not None:
         return own
