@@ -33,7 +33,7 @@ def demo(argv: Sequence[str]) -> int:
         dashboard_port = options.dashboard_port
         if dashboard_port is None:
             dashboard_port = free_port(HOST, DASHBOARD_PORT)
-        stack = Stack(folder, HOST, port, dashboard_port, say, stop_asked)
+        stack = Stack(folder, HOST, port, dashboard_port, say, stop_asked, own_database=True)
         child: Child | None = None
         try:
             stack.start()
@@ -76,7 +76,7 @@ def find_job() -> Path:
 def _start_job(stack: Stack, job: Path, steps: int | None) -> Child:
     command = [sys.executable, str(job), *([] if steps is None else ["--steps", str(steps)])]
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if not name.startswith("RLVITALS_")},
         **dict.fromkeys(ONE_THREAD, "1"),
         "PYTHONUNBUFFERED": "1",
         "RLVITALS_URL": stack.url,
@@ -147,9 +147,8 @@ def _summary(stack: Stack, api: Api) -> None:
         say(f"  incidents: unknown ({error})")
     say(f"  incidents: {len(incidents) or 'none'}")
     for incident in incidents:
-        say(
-            f"    {incident['severity']}  {incident['title']}  (since step {incident['onset_step']})"
-        )
+        since = f"since step {incident['onset_step']}"
+        say(f"    {incident['severity']}  {incident['title']}  ({since})")
     say(f"  verdict: {run['verdict'] or 'none yet'}")
     say(f"  dashboard {stack.dashboard_url}/runs/{run['id']}" if stack.dashboard_url else "")
     say(f"  service   {stack.url}/api/v1/runs/{run['id']}")
@@ -157,7 +156,7 @@ def _summary(stack: Stack, api: Api) -> None:
 
 def _newest_run(api: Api) -> dict[str, Any] | None:
     try:
-        runs = api.runs(sort="-last_seen_at", limit=1)["runs"]
+        runs = api.runs(sort="-last_seen_at", limit=1)
     except ApiError:
         return None
     return dict(runs[0]) if runs else None

@@ -30,16 +30,16 @@ class DataFolder:
 
     @property
     def postgres(self) -> Path:
-        """The embedded database's own folder."""
+        """Give the embedded database's own folder."""
         return self.path / "postgres"
 
     @property
     def token(self) -> Path:
-        """The file with the local admin token, mode 0600."""
+        """Give the file with the local admin token, mode 0600."""
         return self.path / "token"
 
     def log(self, name: str) -> Path:
-        """The log of one child."""
+        """Give the path of one child's log."""
         return self.path / "logs" / f"{name}.log"
 
     def read_token(self) -> str:
@@ -116,9 +116,7 @@ def check_port(host: str, port: int, option: str) -> None:
         if error.errno == errno.EADDRINUSE:
             msg = f"Port {port} is taken by another program: choose another one with {option}."
         else:
-            msg = (
-                f"Cannot listen on {host} port {port} ({error.strerror}): see --host and {option}."
-            )
+            msg = f"Cannot listen on {host}:{port} ({error.strerror}): see --host and {option}."
         raise CannotStart(msg) from None
 
 

@@ -43,6 +43,7 @@ class Stack:
     say: Say
     stop_asked: threading.Event
     with_dashboard: bool = True
+    own_database: bool = False  # even where RLVITALS_DATABASE_URL names another
     database: EmbeddedPostgres | None = None
     children: list[Child] = field(default_factory=list)
 
@@ -64,7 +65,8 @@ class Stack:
         check_port(self.host, self.port, "--port")
         if self.with_dashboard:
             check_port(self.host, self.dashboard_port, "--dashboard-port")
-        url = os.environ.get("RLVITALS_DATABASE_URL") or self._start_database()
+        named = None if self.own_database else os.environ.get("RLVITALS_DATABASE_URL")
+        url = named or self._start_database()
         self._start_child("service", f"{self.url}/readyz", self._service_environment(url))
         if self.dashboard_url:
             self._start_child("dashboard", self.dashboard_url, self._dashboard_environment())
