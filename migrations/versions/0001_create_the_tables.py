@@ -258,6 +258,7 @@ def upgrade() -> None:
         sa.Column("scalars", sa.LargeBinary(), nullable=True),
         sa.Column("tally", sa.LargeBinary(), nullable=True),
         sa.Column("groups_hash", sa.LargeBinary(), nullable=True),
+        sa.Column("identified", sa.Boolean(), server_default=sa.text("false"), nullable=False),
         sa.Column("dropped", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("errored", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.Column("filtered", sa.BigInteger(), server_default=sa.text("0"), nullable=False),

@@ -20,6 +20,7 @@ from starlette.concurrency import run_in_threadpool
 
 from rlvitals_service import errors, migrate, wire_schema
 from rlvitals_service.auth import TokenCache, ensure_bootstrap
+from rlvitals_service.body_limit import BodyLimit
 from rlvitals_service.database import Database
 from rlvitals_service.settings import Settings
 
@@ -85,6 +86,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.settings = settings
     app.state.database = Database.from_settings(settings)
     app.state.tokens = TokenCache()
+    app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
     errors.install(app)
     for module in _resources():
         if hasattr(module, "install"):

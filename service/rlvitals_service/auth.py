@@ -58,6 +58,7 @@ class TokenCache:
     """Remember checked tokens for a few seconds, so that ingest asks the database once."""
 
     entries: dict[bytes, tuple[float, Principal]] = field(default_factory=dict)
+    revoked: set[UUID] = field(default_factory=set)
 
     def get(self, digest: bytes) -> Principal | None:
         """Give the principal of a token checked within the last seconds."""
@@ -66,12 +67,16 @@ class TokenCache:
 
     def put(self, digest: bytes, principal: Principal) -> None:
         """Remember a checked token; forget everything when the table is full."""
+        # A revocation that is not committed yet is not seen by a look-up.
+        if principal.token_id in self.revoked:
+            return
         if len(self.entries) >= REMEMBER_TOKENS:
             self.entries.clear()
         self.entries[digest] = (time.monotonic(), principal)
 
-    def clear(self) -> None:
-        """Forget every token (one was revoked)."""
+    def revoke(self, token_id: UUID) -> None:
+        """Forget a token, and never remember it again."""
+        self.revoked.add(token_id)
         self.entries.clear()
 
 

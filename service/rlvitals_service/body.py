@@ -1,11 +1,10 @@
-"""Read a request's body, never more of it than allowed, packed or not."""
+"""Unpack a request's body, never to more than allowed; pure."""
 
 from __future__ import annotations
 
 import zlib
 
 import zstandard
-from fastapi import Request
 
 from rlvitals_service.errors import BadRequest, TooLarge, UnsupportedMedia
 
@@ -14,21 +13,6 @@ MOST_MEMBERS = 16
 CHUNK = 1 << 20
 LARGEST_WINDOW = 1 << 27  # what `zstd --long=27` needs; more is an attack on memory
 ENCODINGS = ("identity", "gzip", "zstd")
-
-
-async def read_body(request: Request, limit: int) -> bytes:
-    """Read the body as sent; TooLarge beyond `limit` bytes, without reading on."""
-    declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > limit:
-        raise _too_large(limit)
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit:
-            raise _too_large(limit)
-        chunks.append(chunk)
-    return b"".join(chunks)
 
 
 def media_type(header: str) -> str:
@@ -51,7 +35,7 @@ def expand(body: bytes, encoding: str, limit: int) -> bytes:
         msg = f"Content-Encoding '{encoding}' is not read here; use {', '.join(ENCODINGS)}."
         raise UnsupportedMedia(msg)
     if len(body) > limit:
-        raise _too_large(limit)
+        raise too_large(limit)
     return body
 
 
@@ -62,7 +46,7 @@ def _gunzip(body: bytes, limit: int) -> bytes:
         member = zlib.decompressobj(GZIP)
         whole += member.decompress(rest, limit + 1 - len(whole))
         if len(whole) > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
         if not member.eof:
             msg = "The body is not valid gzip: it ends too early."
             raise BadRequest(msg)
@@ -82,9 +66,10 @@ def _unzstd(body: bytes, limit: int) -> bytes:
             chunks.append(chunk)
             room -= len(chunk)
             if room < 0:
-                raise _too_large(limit)
+                raise too_large(limit)
     return b"".join(chunks)
 
 
-def _too_large(limit: int) -> TooLarge:
+def too_large(limit: int) -> TooLarge:
+    """Say that a body is over the limit."""
     return TooLarge(f"The body exceeds {limit} bytes; send fewer records a request.")

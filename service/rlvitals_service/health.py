@@ -1,4 +1,4 @@
-"""Is the process up, and can it do its work?"""
+"""Whether the process is up, and whether it can do its work."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from rlvitals.records import StepAnswer
 from rlvitals_service import wire_schema
 from rlvitals_service.auth import Ingester, Principal
 from rlvitals_service.batch import JSON, MEDIA_TYPES, Batch, decode
-from rlvitals_service.body import expand, media_type, read_body
+from rlvitals_service.body import expand, media_type
 from rlvitals_service.database import database_of
 from rlvitals_service.errors import (
     BadRequest,
@@ -65,8 +65,7 @@ async def post_steps(run_id: UUID, request: Request, principal: Ingester) -> Res
     is rejected with its index and reason and spoils no other. Bare `NaN` and `Infinity` are taken
     in JSON, and so are their names as texts.
     """
-    settings: Settings = request.app.state.settings
-    body = await read_body(request, settings.max_body_bytes)
+    body = await request.body()
     answer = await run_in_threadpool(_take, request, principal, run_id, body)
     return Response(_json.encode(answer), media_type=JSON)
 

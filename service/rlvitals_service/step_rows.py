@@ -76,7 +76,7 @@ def _by_phase(keys: Iterable[StepKey]) -> dict[tuple[int, str], list[int]]:
 
 def _part(row: Mapping[str, Any]) -> Part:
     return Part(
-        key=tuple(row[name] for name in PART_KEY[1:]),  # type: ignore[arg-type]
+        key=tuple(row[name] for name in PART_KEY[1:]),
         scalars=unpack_scalars(row["scalars"]),
         tally=unpack_tally(row["tally"]),
         groups_hash=row["groups_hash"],
@@ -216,7 +216,7 @@ def _statement(table: str, columns: tuple[tuple[str, str], ...]) -> sql.Composed
     """Build the upsert of a table from one array a column."""
     key = PART_KEY if table != "step" else STEP_KEY
     names = [name for name, _ in columns]
-    updates = [_update(table, name) for name in names if name not in key]
+    updates: list[sql.Composable] = [_update(table, name) for name in names if name not in key]
     if table != "step_groups":
         updates.append(sql.SQL("received_at = now()"))
     return sql.SQL(
@@ -234,7 +234,7 @@ def _statement(table: str, columns: tuple[tuple[str, str], ...]) -> sql.Composed
 def _array(kind: str) -> sql.SQL:
     # jsonb has no binary form worth building: it travels as text.
     casts = {"jsonb": "%b::text[]::jsonb[]"}
-    return sql.SQL(casts.get(kind, f"%b::{kind}[]"))  # type: ignore[arg-type]
+    return sql.SQL(casts.get(kind, f"%b::{kind}[]"))
 
 
 def _update(table: str, name: str) -> sql.Composed:
