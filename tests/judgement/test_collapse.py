@@ -161,11 +161,10 @@ def test_nothing_opens_before_20_steps_and_64_groups() -> None:
     assert len(watch(Judge(), [flat(s, groups(fail=1)) for s in range(64)])) == 1
 
 
-def test_the_warm_up_counts_from_the_start_of_the_attempt() -> None:
-    """An attempt resumed at step 1000 is given 20 steps of its own."""
+def test_an_attempt_that_begins_late_has_a_warm_up_of_its_own() -> None:
+    """An attempt resumed at step 1000 is judged from step 1019 on."""
     rows = [flat(1000 + s, groups(fail=64)) for s in range(20)]
     assert opened(watch(Judge(), rows)) == [("advantage_collapse", 1019)]
-    assert opened(watch(Judge(first_step=0), rows)) == [("advantage_collapse", 1000)]
 
 
 def test_collapse_recovery_collapse_is_two_incidents() -> None:

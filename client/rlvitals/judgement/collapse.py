@@ -40,16 +40,16 @@ class AdvantageCollapse:
         # What the run has shown so far; a new Judge finds it in the evidence.
         self.ever = Counts(*(int(self.episode.number(f"run_{n}")) for n in Counts._fields))
 
-    def observe(self, step: int, window: GroupWindow, added: Counts, *, warm: bool) -> list[Change]:
+    def observe(self, step: int, window: GroupWindow, added: Counts) -> list[Change]:
         """Judge the window after a step that added these groups to the run."""
         if self.episode.settled(step):
             return []
         self.ever = self.ever.plus(added)
-        if not window.total.seen:
+        if not window.full:
             return []
         held = highest(window, dead)
         if not self.episode.is_open:
-            return self._opened(step, window, held) if warm else []
+            return self._opened(step, window, held)
         if held.share < self.settings.share_close:
             return [self.episode.close(step, self._recovered(window))]
         return self._revised(step, window, held)
@@ -151,7 +151,7 @@ class AdvantageCollapse:
             severity="info" if solved else "critical",
             title="Finished, nothing left to learn: every group was solved" if solved else title,
             text=(
-                f"{self.ever.dead} of the {self.ever.seen} groups of this run had equal rewards: "
+                f"{self.ever.dead} of the {self.ever.seen} groups counted had equal rewards: "
                 f"{sides(self.ever)}. There was nothing to learn from them."
             ),
             advice=seen.advice,

@@ -50,22 +50,20 @@ class Judge:
         self.spike = GradientSpike(settings, open_incidents)
         self.vanished = VanishedGradient(settings, open_incidents)
         self.stagnation = Stagnation(settings, open_incidents, first_step)
-        self.first_step = first_step
         self.last_step: int | None = None
         self.trained_only = False
 
     def observe(self, observation: Observation) -> list[Change]:
         """Judge a step; a step that is still in the window replaces what was known of it."""
         step = observation.step
-        self.first_step = step if self.first_step is None else min(step, self.first_step)
         self.last_step = step if self.last_step is None else max(step, self.last_step)
         if observation.tally is not None or observation.tally_trained is not None:
             self.trained_only = observation.tally is None
         added = self.window.put(observation)
-        newest, warm = self.last_step, self._warm()
+        newest = self.last_step
         return [
-            *self.collapse.observe(newest, self.window, added, warm=warm),
-            *self.shaping.observe(newest, self.window, warm=warm),
+            *self.collapse.observe(newest, self.window, added),
+            *self.shaping.observe(newest, self.window),
             *self.singletons.observe(newest, observation),
             *self.nonfinite.observe(newest, observation),
             *self.spike.observe(newest, observation),
@@ -116,7 +114,7 @@ class Judge:
     def _signs(self) -> Signs:
         stagnation = self.stagnation.episode.incident
         return Signs(
-            warm=self._warm(),
+            warm=self.window.full,
             collapse=self.collapse.episode.severity,
             nonfinite_steps=self.nonfinite.streak if self.nonfinite.episode.is_open else 0,
             vanished=self.vanished.episode.is_open,
@@ -126,14 +124,4 @@ class Judge:
             ),
             singletons=self.singletons.episode.is_open,
             trained_only=self.trained_only,
-        )
-
-    def _warm(self) -> bool:
-        """Say whether attempt and window are long enough to judge a share of groups."""
-        if self.first_step is None or self.last_step is None:
-            return False
-        begun = self.last_step - self.first_step + 1
-        return (
-            begun >= self.settings.window_steps
-            and self.window.total.seen >= self.settings.window_groups
         )

@@ -37,11 +37,11 @@ class ShapingOnly:
         self.settings = settings
         self.episode = Episode("shaping_only_gradient", incidents=incidents)
 
-    def observe(self, step: int, window: GroupWindow, *, warm: bool) -> list[Change]:
+    def observe(self, step: int, window: GroupWindow) -> list[Change]:
         """Judge the window after a step; ``step`` is the newest seen so far."""
-        if self.episode.settled(step):
+        if self.episode.settled(step) or not window.full:
             return []
-        if not self.episode.is_open and not (warm and window.total.shaping_only):
+        if not self.episode.is_open and not window.total.shaping_only:
             return []
         held = highest(window, shaped)
         if self.episode.is_open:

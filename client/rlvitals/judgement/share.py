@@ -40,7 +40,9 @@ def level(stretch: Stretch, part: Part) -> Level:
     """Estimate a share over a stretch; 0 with the interval (0, 1) where nothing was seen."""
     k, n = part(stretch.counts)
     low, high = wilson_interval(k, n)
-    return Level(k / n if n else 0.0, low, high, n, stretch)
+    share = k / n if n else 0.0
+    # Rounding may put an end of the interval a hair beyond a share of exactly 0 or 1.
+    return Level(share, min(low, share), max(high, share), n, stretch)
 
 
 def highest(window: GroupWindow, part: Part) -> Level:

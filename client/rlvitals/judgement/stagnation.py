@@ -49,6 +49,7 @@ class Stagnation:
         self.episode = Episode("stagnation", incidents=incidents)
         self.rewards: StepSeries[float] = StepSeries(settings.stagnation_steps)
         self.first_step = first_step
+        self.seen_from: int | None = None  # after a restart, where memory begins
         self.best_eval: tuple[float, int] | None = None
         self._due = -1
 
@@ -60,6 +61,7 @@ class Stagnation:
             return []
         at = observation.step
         self.first_step = at if self.first_step is None else min(at, self.first_step)
+        self.seen_from = at if self.seen_from is None else min(at, self.seen_from)
         self.rewards.put(at, value)
         while self.rewards.steps[0] <= step - self.settings.stagnation_steps:
             self.rewards.drop_oldest()
@@ -89,7 +91,7 @@ class Stagnation:
 
     def _trend(self, step: int) -> Trend | None:
         patience = self.settings.stagnation_steps
-        if self.first_step is None or step - self.first_step + 1 < patience:
+        if self.seen_from is None or step - self.seen_from + 1 < patience:
             return None
         if len(self.rewards) < self.settings.stagnation_rows:
             return None
@@ -100,7 +102,8 @@ class Stagnation:
         patience = self.settings.stagnation_steps
         falling = found.t <= -self.settings.stagnation_open
         collapsed = window.total.share("dead") > self.settings.share_open
-        never = self.first_step is not None and self.rewards.steps[0] <= self.first_step
+        begun = self.rewards.steps[0] - self.settings.stagnation_every
+        never = self.first_step is not None and begun <= self.first_step
         incident = self.episode.incident
         long = incident is not None and step - incident.onset_step >= 2 * patience
         return "warning" if falling or collapsed or never or long else "info"

@@ -123,6 +123,14 @@ class GroupWindow:
         left = self.total.seen - self.entries.values[0].counts.seen
         return span >= self.settings.window_steps and left >= self.settings.window_groups
 
+    @property
+    def full(self) -> bool:
+        """Say whether the window spans enough steps and groups to judge by."""
+        steps = self.entries.steps
+        if not steps or self.total.seen < self.settings.window_groups:
+            return False
+        return steps[-1] - steps[0] + 1 >= self.settings.window_steps
+
     def pooled(self) -> Stretch:
         """Pool all steps in the window."""
         steps = self.entries.steps
