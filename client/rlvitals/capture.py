@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from rlvitals.losses import describe
+
 PLAIN: frozenset[type] = frozenset(
     {float, int, bool, str, NoneType}
     | {np.float64, np.float32, np.float16, np.int64, np.int32, np.bool_}
@@ -40,7 +42,7 @@ def copy_scalars(metrics: Any) -> dict[Any, Any]:
     if not PLAIN.issuperset(map(type, copied.values())):
         for name, value in copied.items():
             if type(value) not in PLAIN:
-                copied[name] = copy_scalar(value)
+                copied[name] = _copied(value)
     return copied
 
 
@@ -114,6 +116,13 @@ def number(value: Any) -> float | None:
         raise ValueError(f"a {type(value).__name__} that is no number ({error})") from None
 
 
+def _copied(value: Any) -> Any:
+    try:
+        return copy_scalar(value)
+    except Exception as error:  # noqa: BLE001 - one bad value must not cost the others
+        return Unusable(f"a {type(value).__name__} that cannot be copied ({describe(error)})")
+
+
 def _parsed(text: str | bytes) -> float:
     try:
         return float(text)
@@ -122,15 +131,13 @@ def _parsed(text: str | bytes) -> float:
 
 
 def _from_array_like(value: Any) -> Any:
-    if not hasattr(value, "__array__"):
-        return (
-            value
-            if isinstance(value, str | bytes)
-            else Unusable(f"a value of type {type(value).__name__}")
-            if not hasattr(value, "__float__")
-            else float(value)
-        )
-    return copy_scalar(np.array(value))
+    if isinstance(value, str | bytes):
+        return value
+    if hasattr(value, "__array__"):
+        return copy_scalar(np.array(value))
+    if hasattr(value, "__float__"):
+        return float(value)
+    return Unusable(f"a value of type {type(value).__name__}")
 
 
 def _replicated(tensor: Any) -> Any:
