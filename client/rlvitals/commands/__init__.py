@@ -1,0 +1,1 @@
+"""What the `rlvitals` command does, one file a subject."""
