@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 
-import rlvitals
 from waitress import serve
 
+import rlvitals
 from rlvitals_dashboard.app import create_dashboard
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", "8401"

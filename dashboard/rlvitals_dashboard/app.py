@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dash
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
 
 from rlvitals_dashboard import serving
-from rlvitals_dashboard.live import Api
 from rlvitals_dashboard.pages import run, runs
+from rlvitals_dashboard.parts import aria
 from rlvitals_dashboard.theme import THEMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rlvitals.api import Api
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
@@ -22,9 +26,9 @@ INDEX = """<!DOCTYPE html>
 <html lang="en">
 <head>
 {%metas%}
+<link rel="icon" type="image/svg+xml" href="/assets/favicon.svg">
 <meta name="color-scheme" content="light dark">
 <title>{%title%}</title>
-<link rel="icon" href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Cpath d='M2 17h7l4-11 6 20 4-9h7' fill='none' stroke='%230072B2' stroke-width='3.5' stroke-linecap='round' stroke-linejoin='round'/%3E%3C/svg%3E">
 <script>
 (function () {
   var asked = new URLSearchParams(location.search).get("theme");
@@ -32,7 +36,8 @@ INDEX = """<!DOCTYPE html>
   try { kept = localStorage.getItem("rlvitals-theme"); } catch (e) { kept = null; }
   var dark = matchMedia("(prefers-color-scheme: dark)").matches;
   document.documentElement.dataset.theme =
-    ["light", "dark"].find(function (t) { return t === asked; }) || kept || (dark ? "dark" : "light");
+    ["light", "dark"].find(function (t) { return t === asked; }) || kept ||
+    (dark ? "dark" : "light");
 })();
 </script>
 {%css%}
@@ -62,13 +67,15 @@ def create_dashboard(api: Api, allowed_hosts: Iterable[str] | None = None) -> Da
         pages_folder="",
         index_string=INDEX,
         title="rlvitals",
-        update_title=None,
+        update_title="",
         add_log_handler=False,
         enable_mcp=False,
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
     )
     dash.register_page("runs", path="/", title="Runs · rlvitals", layout=runs.layout)
-    dash.register_page("run", path_template="/runs/<run_id>", title="Run · rlvitals", layout=run.layout)
+    dash.register_page(
+        "run", path_template="/runs/<run_id>", title="Run · rlvitals", layout=run.layout
+    )
     app.layout = _shell()
     _register_theme(app)
     runs.register(app, api)
@@ -90,14 +97,16 @@ def _shell() -> Any:
             html.A("Skip to content", href="#content", className="skip"),
             html.Header(
                 [
-                    dcc.Link([html.Span(className="pulse-mark"), "rlvitals"], href="/", className="brand"),
+                    dcc.Link(
+                        [html.Span(className="pulse-mark"), "rlvitals"], href="/", className="brand"
+                    ),
                     html.Nav([dcc.Link("Runs", href="/")]),
                     html.Button(
                         "◐",
                         id="theme-toggle",
                         className="button quiet",
                         title="Switch between light and dark",
-                        **{"aria-label": "Switch between light and dark"},
+                        **aria(label="Switch between light and dark"),
                     ),
                 ],
                 className="top",

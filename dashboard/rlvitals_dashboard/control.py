@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dash import ClientsideFunction, Input, Output, State, ctx, dcc, html, no_update
 
-from rlvitals_dashboard import trouble, words
-from rlvitals_dashboard.live import Api
+from rlvitals.api import ApiError
+from rlvitals_dashboard import trouble, wishes, words
+from rlvitals_dashboard.parts import aria
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlvitals.api import Api
 
 GAMMAS = (0.5, 1.0, 2.0)
-OVER = ("finished", "failed", "crashed")
 
 
 def card() -> Any:
@@ -19,7 +23,7 @@ def card() -> Any:
     return html.Section(
         [
             html.H2("Remedies"),
-            html.P(" ", id="control-state", className="control-state", **{"aria-live": "polite"}),
+            html.P(" ", id="control-state", className="control-state", **aria(live="polite")),
             html.Div(
                 [
                     _switch("control-focal", "Focal weighting", "Weighs easy prompts less."),
@@ -72,68 +76,6 @@ def card() -> Any:
     )
 
 
-def seen(run: Mapping[str, Any], directives: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Sum up what the form needs to know: version, step, what is in force, what forbids change."""
-    current = directives[0] if directives else None
-    return {
-        "version": current["version"] if current else 0,
-        "step": run.get("step"),
-        "blocked": blocked(run),
-        "abilities": list(run.get("abilities") or ()),
-        "active": bool(current and current["mode"] != "off" and current["state"] in
-                       ("pending", "acknowledged", "effective")),
-        "focal": bool(current and current["mode"] != "off" and current.get("focal")),
-        "gamma": ((current or {}).get("focal") or {}).get("gamma"),
-        "avspo": bool(current and current["mode"] != "off" and current.get("avspo")),
-    }
-
-
-def blocked(run: Mapping[str, Any]) -> str:
-    """Say why no directive can be given; empty when one can."""
-    if run["state"] in OVER:
-        return f"This run has {run['state']}; nothing can be changed any more."
-    if not run.get("abilities"):
-        return (
-            "This trainer's hook cannot change advantages. Pass them through run.reweight(...) "
-            "before the loss, and the remedies here can be used."
-        )
-    return ""
-
-
-def plan(known: Mapping[str, Any], wish: Mapping[str, bool], gamma: float, ends: Any) -> str:
-    """Say what Apply will do, before it is done."""
-    if known["blocked"]:
-        return str(known["blocked"])
-    parts = []
-    if wish["focal"]:
-        parts.append(f"multiply the advantages of mixed groups by (1 − success rate)^{gamma:g}")
-    if wish["avspo"]:
-        parts.append("add virtual rewards to collapsed groups when collapse is high (AVSPO)")
-    if not parts:
-        return "Switch on a remedy to apply it."
-    until = ""
-    if ends:
-        until = f" and end after {int(ends):,} steps"
-        until += f", at step {(known['step'] or 0) + int(ends):,}" if known["step"] else ""
-    return f"Apply will {' and '.join(parts)}, from the trainer's next step on{until}."
-
-
-def wanted(
-    known: Mapping[str, Any], wish: Mapping[str, bool], gamma: float, ends: Any, reason: str | None
-) -> dict[str, Any]:
-    """Give the directive that the form asks for."""
-    asked: dict[str, Any] = {"mode": "on", "expected_version": known["version"]}
-    if wish["focal"]:
-        asked["focal"] = {"gamma": float(gamma)}
-    if wish["avspo"]:
-        asked["avspo"] = {}
-    if ends:
-        asked["expires_at_step"] = (known["step"] or 0) + int(ends)
-    if reason:
-        asked["reason"] = reason
-    return asked
-
-
 def log(directives: Sequence[Mapping[str, Any]]) -> list[Any]:
     """List directives, newest first, with who wanted them and why."""
     if not directives:
@@ -144,7 +86,11 @@ def log(directives: Sequence[Mapping[str, Any]]) -> list[Any]:
                 html.B(f"v{d['version']} "),
                 words.directive_state(d),
                 html.Span(
-                    " ".join(filter(None, [f"by {d['issued_by']}" if d["issued_by"] else "", d["reason"]])),
+                    " ".join(
+                        filter(
+                            None, [f"by {d['issued_by']}" if d["issued_by"] else "", d["reason"]]
+                        )
+                    ),
                     className="muted block",
                 ),
             ],
@@ -185,7 +131,7 @@ def register(app: Any, api: Api) -> None:
         Input("control-seen", "data"),
     )
     def show_plan(wish: Any, gamma: float, ends: Any, known: Any) -> str:
-        return plan(known, wish, gamma, ends)
+        return wishes.plan(known, wish, gamma, ends)
 
     @app.callback(
         Output("control-answer", "children"),
@@ -201,17 +147,23 @@ def register(app: Any, api: Api) -> None:
         prevent_initial_call=True,
     )
     def send(
-        applied: int | None, withdrawn: int | None, run_id: str, known: Any, wish: Any, gamma: float,
-        ends: Any, reason: str | None,
+        applied: int | None,
+        withdrawn: int | None,
+        run_id: str,
+        known: Any,
+        wish: Any,
+        gamma: float,
+        ends: Any,
+        reason: str | None,
     ) -> tuple[Any, Any]:
         if not applied and not withdrawn:
             return no_update, no_update
         off = {"mode": "off", "expected_version": known["version"], "reason": reason or ""}
         withdraw = ctx.triggered_id == "control-withdraw"
-        asked = off if withdraw else wanted(known, wish, gamma, ends, reason)
+        asked = off if withdraw else wishes.wanted(known, wish, gamma, ends, reason)
         try:
             api.set_directive(run_id, asked)
-        except Exception as error:  # noqa: BLE001 - whatever went wrong, the person is told
+        except ApiError as error:
             return trouble.directive_message(error), [applied, withdrawn]
         done = "Withdrawn" if withdraw else "Sent"
         return f"✓ {done}. The trainer takes it up at its next step.", [applied, withdrawn]
@@ -220,11 +172,11 @@ def register(app: Any, api: Api) -> None:
 def _switch(name: str, label: str, explained: str) -> Any:
     return html.Button(
         [
-            html.Span(className="knob", **{"aria-hidden": "true"}),
+            html.Span(className="knob", **aria(hidden="true")),
             html.Span([html.B(label), html.Span(explained, className="muted block")]),
         ],
         id=name,
         role="switch",
         className="switch",
-        **{"aria-checked": "false", "aria-label": label},
+        **aria(checked="false", label=label),
     )

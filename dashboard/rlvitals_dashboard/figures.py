@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlvitals.metrics.colours import CONSTANT
-
 from rlvitals_dashboard import series as sr
-from rlvitals_dashboard.series import Columns, FloatArray, Series
 from rlvitals_dashboard.theme import CRITICAL, Figure, translucent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rlvitals_dashboard.series import Columns, FloatArray, Series
 
 Trace = dict[str, Any]
 
@@ -17,7 +19,6 @@ PERCENT = ":.1%"
 PLAIN = ":.4g"
 BAND_GREY = translucent(CONSTANT, 0.32)
 UPPER_EDGE, LOWER_EDGE = 0.975, 0.025
-NAMED_STEPS = 4
 
 
 def line(
@@ -117,10 +118,8 @@ def edge_marks(
 
 def nonfinite_marks(columns: Columns, names: Iterable[str]) -> list[Trace]:
     """Mark every step at which one of the metrics was NaN or infinite."""
-    found: dict[int, str] = {}
-    for name in names:
-        for step, word in columns[name].nonfinite if name in columns else ():
-            found[step] = word
+    known = [columns[name].nonfinite for name in names if name in columns]
+    found = {step: word for marks in known for step, word in marks}
     return edge_marks(sorted(found.items()), "not finite")
 
 
@@ -132,6 +131,8 @@ def frame(
     ``key`` names the run: while it stays, hidden traces and zoom outlive an update.
     """
     low, high = x_range or (0, 10)
+    drawn = any(trace["x"] for trace in traces)
+    y_axis = y_axis if drawn else {"visible": False}
     return {
         "data": traces,
         "layout": {
@@ -140,6 +141,7 @@ def frame(
             "hovermode": "x unified",
             "dragmode": "zoom",
             "xaxis": {
+                "visible": drawn,
                 "range": [low, max(high, low + 1)],
                 "uirevision": f"{key}:{low}:{high if x_range else ''}",
                 "showgrid": False,
@@ -173,10 +175,3 @@ def frame(
             },
         },
     }
-
-
-def named_steps(steps: Sequence[int]) -> str:
-    """List a few steps in words, and how many more there are."""
-    shown = ", ".join(f"{step:,}" for step in steps[:NAMED_STEPS])
-    more = len(steps) - NAMED_STEPS
-    return f"{shown} and {more:,} more" if more > 0 else shown

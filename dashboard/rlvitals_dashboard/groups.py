@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dash_ag_grid as dag
 from dash import ClientsideFunction, Input, Output, State, dcc, html, no_update
 
+from rlvitals.api import ApiError
 from rlvitals_dashboard import trouble
-from rlvitals_dashboard.live import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlvitals.api import Api
 
 STATE_WORDS = {
     "live": "live",
@@ -73,7 +77,9 @@ def card() -> Any:
                 ],
                 className="panel-head spread",
             ),
-            html.P("Click a point in a chart, or type a step.", id="groups-answer", className="answer"),
+            html.P(
+                "Click a point in a chart, or type a step.", id="groups-answer", className="answer"
+            ),
             html.Div(
                 dag.AgGrid(
                     id="groups-grid",
@@ -113,7 +119,9 @@ def summary(step: int, groups: Sequence[Mapping[str, Any]]) -> str:
     """Count the groups of a step by state."""
     counts = {name: sum(g["state"] == name for g in groups) for name in STATE_WORDS}
     told = ", ".join(f"{count} {STATE_WORDS[name]}" for name, count in counts.items() if count)
-    return f"Step {step:,}: {len(groups)} groups: {told}." if groups else f"Step {step:,}: no groups."
+    return (
+        f"Step {step:,}: {len(groups)} groups: {told}." if groups else f"Step {step:,}: no groups."
+    )
 
 
 def register(app: Any, api: Api) -> None:
@@ -144,8 +152,8 @@ def register(app: Any, api: Api) -> None:
             return no_update, no_update
         try:
             found = api.groups(run_id, step=int(step))["groups"]
-        except Exception as error:  # noqa: BLE001 - whatever went wrong, the person is told
-            if getattr(error, "status", None) == HTTPStatus.NOT_FOUND:
+        except ApiError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
                 return [], f"Step {int(step):,}: no groups were logged."
             return no_update, trouble.message(error)
         return rows(found), summary(int(step), found)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rlvitals_dashboard import marks as mk
 from rlvitals_dashboard import panels as pn
 from rlvitals_dashboard import series as sr
 from rlvitals_dashboard.figures import frame
-from rlvitals_dashboard.series import Columns
-from rlvitals_dashboard.theme import Figure
 from rlvitals_dashboard.tiles import TILE_METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlvitals.api import Api
+    from rlvitals_dashboard.series import Columns
+    from rlvitals_dashboard.theme import Figure
 
 MAX_POINTS = 1000
 SMALL_POINTS = 400
@@ -40,27 +44,6 @@ USUAL_ORDER = (
 )
 View = tuple[int, int] | None
 Record = dict[str, Any]
-
-
-class Api(Protocol):
-    """Name what the dashboard asks of the service; ``rlvitals.Api`` answers."""
-
-    def runs(self, *, limit: int = ...) -> Sequence[Mapping[str, Any]]: ...
-    def run(self, run_id: str) -> Mapping[str, Any]: ...
-    def history(
-        self,
-        run_id: str,
-        metrics: list[str],
-        from_step: int | None = ...,
-        to_step: int | None = ...,
-        max_points: int = ...,
-        phase: str = ...,
-    ) -> Mapping[str, Any]: ...
-    def groups(self, run_id: str, step: int) -> Mapping[str, Any]: ...
-    def incidents(self, run_id: str) -> Sequence[Mapping[str, Any]]: ...
-    def acknowledge(self, run_id: str, incident_id: str) -> Any: ...
-    def directives(self, run_id: str) -> Sequence[Mapping[str, Any]]: ...
-    def set_directive(self, run_id: str, directive: dict[str, Any]) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +115,7 @@ def padded(view: View) -> tuple[int | None, int | None]:
 def small_metrics(names: Sequence[str]) -> list[str]:
     """Order the metrics that no main panel shows: usual ones first, then by name."""
     taken = {name for panel in pn.PANELS for name in panel.metrics} | NOT_ALONE
-    free = [name for name in names if name not in taken and not pn.pass_ks([name])]
+    free = [name for name in names if name not in taken and not sr.pass_ks([name])]
     order = {name: index for index, name in enumerate(USUAL_ORDER)}
     return sorted(free, key=lambda name: (order.get(name, len(order)), name))
 
@@ -143,9 +126,7 @@ def figures(snap: Snapshot, view: View, small: int) -> dict[str, Figure]:
     last = snap.run.get("step") or 0
     every = mk.incident_marks(snap.incidents, last) + mk.directive_marks(snap.directives, last)
     built = {
-        panel.id: mk.draw(
-            frame(*_drawing(panel, snap, ends), key=snap.run["id"]), every
-        )
+        panel.id: mk.draw(frame(*_drawing(panel, snap, ends), key=snap.run["id"]), every)
         for panel in pn.PANELS
     }
     for name in snap.small[:small]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlvitals_dashboard import words
 from rlvitals_dashboard.theme import (
@@ -16,8 +15,12 @@ from rlvitals_dashboard.theme import (
     translucent,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
 LABEL_WIDTH = 0.0085  # share of a wide panel that one letter takes
 MOST_BANDS = 60
+ROOM = 1.02  # a label may end a little right of the panel
 LEGEND, ROW, RIBBON, THIN = 26, 17, 15, 4  # heights in pixels
 RANK = {"critical": 0, "warning": 1, "info": 2}
 
@@ -100,7 +103,7 @@ def placed(marks: Sequence[Mark], low: float, high: float) -> list[tuple[Mark, s
         at = (max(mark.start, low) - low) / (high - low)
         for text in (mark.label, mark.label[0]):
             ends = (at, at + LABEL_WIDTH * (len(text) + 1))
-            if ends[1] <= 1.02 and all(ends[1] <= a or ends[0] >= b for a, b in taken):  # noqa: PLR2004
+            if ends[1] <= ROOM and all(ends[1] <= a or ends[0] >= b for a, b in taken):
                 taken.append(ends)
                 chosen.append((mark, text))
                 break
@@ -109,9 +112,9 @@ def placed(marks: Sequence[Mark], low: float, high: float) -> list[tuple[Mark, s
 
 def _end(incident: Mapping[str, Any], last_step: int) -> int:
     if incident["state"] == "open":
-        return max(last_step, incident["onset_step"])
+        return max(last_step, int(incident["onset_step"]))
     ends = incident.get("last_step")
-    return max(incident["onset_step"], incident["onset_step"] if ends is None else ends)
+    return max(int(incident["onset_step"]), -1 if ends is None else int(ends))
 
 
 def _shapes(mark: Mark, ribbon_height: int) -> list[dict[str, Any]]:

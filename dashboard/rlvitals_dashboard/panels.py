@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlvitals.metrics.catalog import describe
 from rlvitals.metrics.colours import ALL_FAIL, ALL_PASS, CONSTANT, LIVE
-from rlvitals.metrics.gradient import robust_baseline
-
+from rlvitals_dashboard import answers
 from rlvitals_dashboard import figures as fg
 from rlvitals_dashboard import series as sr
-from rlvitals_dashboard import words
 from rlvitals_dashboard.figures import PERCENT, PLAIN, Trace
 from rlvitals_dashboard.series import EMPTY, Columns, Series
 from rlvitals_dashboard.theme import WARNING, between
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 Drawing = tuple[list[Trace], dict[str, Any]]
 
 SHARE_AXIS = {"range": [0, 1.02], "tickformat": ".0%", "dtick": 0.25}
-SPIKE_SIGMAS = 10.0
-SPIKE_FACTOR = 3.0
 MANY_TRIES = "#C07BD8"
-PASS_AT = re.compile(r"pass_at_(\d+)\Z")
 SAME = 1e-9
 WIDE_REWARD = 1.5
 
@@ -48,10 +44,12 @@ def collapse(columns: Columns, _evaluated: Columns) -> Drawing:
         ("acr_constant", "constant", CONSTANT),
     )
     steps, shares = sr.aligned(columns, [name for name, _, _ in causes])
-    traces = [fg.stack(steps, shares[key], label, colour) for key, label, colour in causes]
+    pooled = sr.settled(columns.get("acr_pooled", EMPTY))
+    shares = sr.parted(steps, shares, pooled)
+    traces = [fg.stack(steps, shares[key], label, colour) for key, label, colour in causes if steps]
     if {"acr_pooled", "acr_pooled_low", "acr_pooled_high"} <= set(columns):
-        traces += fg.band(columns["acr_pooled_low"], columns["acr_pooled_high"], "95% interval")
-        pooled = columns["acr_pooled"]
+        low, high = sr.settled(columns["acr_pooled_low"]), sr.settled(columns["acr_pooled_high"])
+        traces += fg.band(low, high, "95% interval")
         traces.append(
             fg.line(pooled.step, pooled.value, "collapsed, pooled", PERCENT, line={"width": 2})
         )
@@ -65,17 +63,6 @@ def collapse(columns: Columns, _evaluated: Columns) -> Drawing:
     return traces, SHARE_AXIS
 
 
-def spikes(series: Series) -> list[tuple[int, float]]:
-    """Give the steps whose gradient norm stands far above the usual one of the range shown.
-
-    Far is ten robust sigmas and three times the median, so that dust is no spike.
-    """
-    steps, values = series.finite()
-    median, sigma = robust_baseline(values)
-    limit = max(median + SPIKE_SIGMAS * sigma, SPIKE_FACTOR * median)
-    return [(step, v) for step, v in zip(steps, values, strict=True) if v > limit]
-
-
 def gradient(columns: Columns, _evaluated: Columns) -> Drawing:
     """Draw the gradient norm on a log axis; spikes, zeros and non-finite steps are marked."""
     series = columns.get("grad_norm", EMPTY)
@@ -85,12 +72,10 @@ def gradient(columns: Columns, _evaluated: Columns) -> Drawing:
     if series.step:
         traces = fg.raw_and_trend(positive, "gradient norm", PLAIN, LIVE)
         traces[1]["y"] = sr.rounded(sr.geometric_trend(positive))
-    if high := spikes(series):
+    if high := sr.spikes(series):
         marker = {"symbol": "diamond", "size": 8, "color": WARNING}
         steps, values = [s for s, _ in high], [v for _, v in high]
-        traces.append(
-            fg.line(steps, values, "spike", PLAIN, marker=marker) | {"mode": "markers"}
-        )
+        traces.append(fg.line(steps, values, "spike", PLAIN, marker=marker) | {"mode": "markers"})
     traces += fg.nonfinite_marks(columns, ["grad_norm"])
     traces += fg.edge_marks(zeros, "exactly zero", symbol="triangle-down", upper=False)
     return traces, {"type": "log", "dtick": 1, "exponentformat": "none"}
@@ -113,14 +98,9 @@ def reward(columns: Columns, evaluated: Columns) -> Drawing:
     return traces, {"tickformat": ".0%"} if shares else {}
 
 
-def pass_ks(names: Iterable[str]) -> list[int]:
-    """Give, in order, every k for which there is a pass@k among the names."""
-    return sorted(int(found[1]) for found in map(PASS_AT.match, names) if found)
-
-
 def coverage(columns: Columns, _evaluated: Columns) -> Drawing:
     """Draw pass@k for each k as a family of one hue, few tries blue and many tries violet."""
-    ks = pass_ks(columns)
+    ks = sr.pass_ks(columns)
     traces: list[Trace] = []
     for index, k in enumerate(ks):
         colour = between(LIVE, MANY_TRIES, index / max(1, len(ks) - 1))
@@ -161,8 +141,7 @@ def help_text(*names: str) -> str:
     """Explain metrics by the catalog's definitions and references."""
     entries = [known for name in names if (known := describe(name))]
     return "\n\n".join(
-        f"{m.label}: {m.definition}" + (f" [{m.reference}]" if m.reference else "")
-        for m in entries
+        f"{m.label}: {m.definition}" + (f" [{m.reference}]" if m.reference else "") for m in entries
     )
 
 
@@ -199,64 +178,6 @@ def _same(one: Series, other: Series) -> bool:
     )
 
 
-def _collapse_answer(columns: Columns) -> str:
-    last = {name: series.last for name, series in columns.items()}
-    share = last.get("acr_pooled", last.get("acr"))
-    if share is None:
-        return "No groups yet."
-    low, high = last.get("acr_pooled_low"), last.get("acr_pooled_high")
-    interval = f" ({words.percent(low)} to {words.percent(high)})" if low is not None else ""
-    fail, passed = last.get("acr_all_fail"), last.get("acr_all_pass")
-    sides = f": {words.percent(fail)} all fail, {words.percent(passed)} all pass"
-    return f"Now {words.percent(share)}{interval} of groups{sides if fail is not None else ''}."
-
-
-def _gradient_answer(columns: Columns) -> str:
-    series = columns.get("grad_norm", EMPTY)
-    if not series.step:
-        return "No gradient norm yet: log it as grad_norm."
-    median, _ = robust_baseline(series.finite()[1])
-    found = spikes(series)
-    parts = [f"Now {words.number(series.last)}, usually {words.number(median)}"]
-    if found:
-        parts.append(f"spike at step {fg.named_steps([s for s, _ in found])}")
-    if series.nonfinite:
-        parts.append(f"not finite at step {fg.named_steps([s for s, _ in series.nonfinite])}")
-    return "; ".join(parts) + "."
-
-
-def _reward_answer(columns: Columns) -> str:
-    for key, name, write in (
-        ("success_rate", "Success", words.percent),
-        ("reward_mean", "Mean reward", words.number),
-    ):
-        series = columns.get(key, EMPTY)
-        if series.last is not None:
-            moved = sr.change(series)
-            change = words.points(moved) if key == "success_rate" else words.number(moved)
-            over = f", {change} over the last fifth of the range" if moved is not None else ""
-            return f"{name} {write(series.last)}{over}."
-    return "No rewards yet."
-
-
-def _coverage_answer(columns: Columns) -> str:
-    ks = [k for k in pass_ks(columns) if columns[f"pass_at_{k}"].last is not None]
-    if not ks:
-        return "No success definition yet: pass correct=, or set success_threshold."
-    least, most = (columns[f"pass_at_{k}"].last or 0.0 for k in (ks[0], ks[-1]))
-    return (
-        f"pass@{ks[0]} {words.percent(least)}, pass@{ks[-1]} {words.percent(most)}: "
-        f"more tries give {words.points(most - least)}."
-    )
-
-
-def _tail_answer(columns: Columns) -> str:
-    risk = columns.get("tail_miss_risk", EMPTY).last
-    if risk is None:
-        return "No success definition yet."
-    return f"Now {words.percent(risk)} of groups update the policy without the rarest right answers."
-
-
 PANELS: tuple[Panel, ...] = (
     Panel(
         "acr",
@@ -272,24 +193,22 @@ PANELS: tuple[Panel, ...] = (
             "acr_effective",
         ),
         collapse,
-        _collapse_answer,
+        answers.collapse,
     ),
-    Panel("gradient", "Is the gradient sane?", ("grad_norm",), gradient, _gradient_answer),
-    Panel(
-        "reward", "Is it learning?", ("success_rate", "reward_mean"), reward, _reward_answer
-    ),
+    Panel("gradient", "Is the gradient sane?", ("grad_norm",), gradient, answers.gradient),
+    Panel("reward", "Is it learning?", ("success_rate", "reward_mean"), reward, answers.reward),
     Panel(
         "passk",
         "What would k tries give?",
         tuple(f"pass_at_{2**power}" for power in range(7)),
         coverage,
-        _coverage_answer,
+        answers.coverage,
     ),
     Panel(
         "tail",
         "How likely is a rare correct answer missed?",
         ("tail_miss_risk",),
         tail,
-        _tail_answer,
+        answers.tail,
     ),
 )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from rlvitals.metrics.gradient import robust_baseline
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -34,6 +37,10 @@ class Series:
 
 Columns = Mapping[str, Series]
 EMPTY = Series([], [], [])
+SPIKE_SIGMAS = 10.0
+SPIKE_FACTOR = 3.0
+PASS_AT = re.compile(r"pass_at_(\d+)\Z")
+FEWEST = 8  # values below which no movement is claimed
 
 
 def read_columns(history: Mapping[str, Any]) -> dict[str, Series]:
@@ -89,6 +96,14 @@ def geometric_trend(series: Series) -> list[float | None]:
     return [None if v is None else math.exp(v) for v in smooth]
 
 
+def settled(series: Series) -> Series:
+    """Smooth a series that is pooled already just enough to hide the zigzag of thinning."""
+    if not series.step:
+        return series
+    life = max(1e-3, (series.step[-1] - series.step[0]) / 200)
+    return Series(series.step, trend(series, life), series.nonfinite)
+
+
 def aligned(columns: Columns, names: Sequence[str]) -> tuple[list[int], dict[str, FloatArray]]:
     """Put trends of several metrics on the steps any of them has, shape (steps,) each.
 
@@ -107,19 +122,51 @@ def aligned(columns: Columns, names: Sequence[str]) -> tuple[list[int], dict[str
     return steps, result
 
 
+def parted(
+    steps: Sequence[int], parts: Mapping[str, FloatArray], whole: Series
+) -> dict[str, FloatArray]:
+    """Split a rate by the proportions of its parts, so that they add up to it.
+
+    Parts that were thinned each by its own extremes do not add up to anything exactly.
+    """
+    x, y = whole.finite()
+    total = sum(parts.values(), np.zeros(len(steps)))
+    if not x:
+        return dict(parts)
+    rate = np.interp(np.asarray(steps, dtype=np.float64), x, y)
+    scale = np.divide(rate, total, out=np.zeros(len(steps)), where=total > 0)
+    return {name: values * scale for name, values in parts.items()}
+
+
 def change(series: Series, share: float = 0.2) -> float | None:
     """Give how far the trend moved over the last ``share`` of the steps shown.
 
     None when fewer than eight values are known.
     """
     steps, values = series.finite()
-    if len(values) < 8:
+    if len(values) < FEWEST:
         return None
     smooth = trend(Series(steps, list(values), []))
     since = steps[-1] - share * (steps[-1] - steps[0])
     start = next(i for i, step in enumerate(steps) if step >= since)
     first, last = smooth[start], smooth[-1]
     return None if first is None or last is None else last - first
+
+
+def spikes(series: Series) -> list[tuple[int, float]]:
+    """Give the steps whose gradient norm stands far above the usual one of the range shown.
+
+    Far is ten robust sigmas and three times the median, so that dust is no spike.
+    """
+    steps, values = series.finite()
+    median, sigma = robust_baseline(values)
+    limit = max(median + SPIKE_SIGMAS * sigma, SPIKE_FACTOR * median)
+    return [(step, v) for step, v in zip(steps, values, strict=True) if v > limit]
+
+
+def pass_ks(names: Iterable[str]) -> list[int]:
+    """Give, in order, every k for which there is a pass@k among the names."""
+    return sorted(int(found[1]) for found in map(PASS_AT.match, names) if found)
 
 
 def rounded(values: Sequence[float | None], digits: int = 4) -> list[float | None]:

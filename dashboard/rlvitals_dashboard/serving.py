@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
 from functools import lru_cache
+from http import HTTPStatus
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from flask import Flask, Response, abort, request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 COMPRESSIBLE = ("application/json", "application/javascript", "text/")
 SMALLEST = 1024
@@ -79,7 +83,7 @@ def _packed_once(body: bytes) -> bytes:
 
 def _worth_it(response: Response) -> bool:
     return (
-        response.status_code == 200  # noqa: PLR2004 - the plain answer
+        response.status_code == HTTPStatus.OK
         and "gzip" in request.headers.get("Accept-Encoding", "")
         and "Content-Encoding" not in response.headers
         and (response.mimetype or "").startswith(COMPRESSIBLE)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from rlvitals.metrics.catalog import describe
-
 from rlvitals_dashboard import series as sr
 from rlvitals_dashboard import words
-from rlvitals_dashboard.panels import pass_ks
 from rlvitals_dashboard.series import EMPTY, Columns, Series
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 SPARK_POINTS = 48
 STEADY = 0.05  # share of the range seen that still counts as no movement
@@ -32,7 +33,7 @@ class Tile:
 
 def tiles(columns: Columns, total_steps: int) -> list[Tile]:
     """Give the tiles of a run of ``total_steps`` steps, always the same ones in the same order."""
-    ks = pass_ks(columns)
+    ks = sr.pass_ks(columns)
     least, most = (ks[0], ks[-1]) if ks else (1, 0)
     last_pass = f"pass_at_{most}" if ks else "pass_at_max"
     return [
@@ -114,9 +115,7 @@ def wasted_share(columns: Columns) -> float | None:
     return shares / total if total else sum(values) / len(values)
 
 
-def _tile(
-    columns: Columns, key: str, label: str, write: Callable[[float | None], str]
-) -> Tile:
+def _tile(columns: Columns, key: str, label: str, write: Callable[[float | None], str]) -> Tile:
     series = columns.get(key, EMPTY)
     value = write(series.last)
     if series.nonfinite and series.nonfinite[-1][0] >= series.step[-1]:

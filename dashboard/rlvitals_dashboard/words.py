@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlvitals_dashboard.theme import SEVERITY_SHAPE
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 UNKNOWN = "–"
+LARGE, SMALL, THOUSAND = 1e6, 1e-3, 1000
 KIND_WORDS = {
     "advantage_collapse": "collapse",
     "gradient_nonfinite": "not finite",
@@ -26,9 +29,9 @@ def number(value: float | None, digits: int = 3) -> str:
     if value == 0:
         return "0"
     size = abs(value)
-    if size >= 1e6 or size < 1e-3:
+    if size >= LARGE or size < SMALL:
         return f"{value:.{digits - 1}e}".replace("e-0", "e-").replace("e+0", "e")
-    if size >= 1000:
+    if size >= THOUSAND:
         return f"{value:,.0f}"
     return f"{float(f'{value:.{digits}g}'):g}"
 
@@ -37,9 +40,9 @@ def percent(value: float | None) -> str:
     """Write a share as a percentage: whole, or one decimal where whole would hide it."""
     if value is None:
         return UNKNOWN
-    shown = value * 100
-    near_end = 0 < shown < 1 or 99 < shown < 100
-    return f"{shown:.1f}%" if near_end and f"{shown:.1f}" != "100.0" else f"{shown:.0f}%"
+    fine, whole = f"{value:.1%}", f"{value:.0%}"
+    hidden = whole in ("0%", "100%") and value not in (0, 1)
+    return fine if hidden and fine not in ("0.0%", "100.0%") else whole
 
 
 def points(value: float | None) -> str:

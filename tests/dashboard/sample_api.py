@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from sample_runs import SIZE, FloatArray, SampleRun, directive, incident
 
+from rlvitals.api import ApiError
+
 REST_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
@@ -166,20 +168,10 @@ def sample_runs() -> list[SampleRun]:
         ),
     ]
     more = [
-        SampleRun(
-            f"seed-{i}", f"sweep-seed-{i}", project="sweep", steps=90 + 7 * i, seed=20 + i
-        )
+        SampleRun(f"seed-{i}", f"sweep-seed-{i}", project="sweep", steps=90 + 7 * i, seed=20 + i)
         for i in range(8)
     ]
     return named + more
-
-
-class SampleError(Exception):
-    """Report an error of the service: ``status`` and ``code`` as in its answer."""
-
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status, self.code, self.message = status, code, message
 
 
 class SampleApi:
@@ -241,7 +233,7 @@ class SampleApi:
         """Give the groups of one step."""
         run = self._find("groups", run_id)
         if not 0 <= step < run.steps:
-            raise SampleError(404, "not_found", f"no groups at step {step}")
+            raise ApiError(404, "not_found", f"no groups at step {step}")
         states = {0: "all_fail", SIZE: "all_pass"}
         rows = [
             {
@@ -283,7 +275,7 @@ class SampleApi:
         current = run.directives[0]["version"] if run.directives else 0
         wanted = dict(wanted)
         if wanted.pop("expected_version", current) != current:
-            raise SampleError(409, "conflict", f"the directive is at version {current} by now")
+            raise ApiError(409, "conflict", f"the directive is at version {current} by now")
         fresh = directive(current + 1, **{"focal": None, **wanted})
         run.directives.insert(0, fresh)
         run.revision += 1
@@ -303,7 +295,7 @@ class SampleApi:
     def _find(self, what: str, run_id: str) -> SampleRun:
         self._enter(what)
         if run_id not in self.known:
-            raise SampleError(404, "not_found", f"no run {run_id!r}")
+            raise ApiError(404, "not_found", f"no run {run_id!r}")
         return self.known[run_id]
 
     def _summary(self, run: SampleRun) -> dict[str, Any]:

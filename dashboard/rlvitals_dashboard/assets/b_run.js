@@ -44,13 +44,23 @@
     return Object.assign({}, trace, trace.line && { line: change(trace.line) }, trace.marker && { marker: change(trace.marker) });
   }
 
+  /* On a narrow page a legend wraps into columns as wide as its widest entry. */
+  function moreLegendRows(traces) {
+    const names = traces.filter((t) => t.showlegend !== false).map((t) => t.name.length);
+    if (!names.length) return 0;
+    const columns = Math.max(1, Math.floor((window.innerWidth - 90) / (42 + 6.2 * Math.max(...names))));
+    return Math.ceil(names.length / columns) - 1;
+  }
+
   function dressed(figure, theme, view, narrow, touch) {
     const layout = Object.assign({}, figure.layout, { template: theme.template });
     const range = view || figure.layout.xaxis.range;
     layout.xaxis = Object.assign({}, figure.layout.xaxis, { range: range });
     if (view) layout.xaxis.uirevision = `${layout.uirevision}:${view[0]}:${view[1]}`;
     if (narrow) {
-      layout.annotations = (layout.annotations || []).map((a) => Object.assign({}, a, { text: a.text[0] }));
+      layout.annotations = (layout.annotations || [])
+        .map((a) => Object.assign({}, a, { text: "▲◆●".includes(a.text[0]) ? a.text[0] : "" }));
+      layout.margin = Object.assign({}, layout.margin, { t: layout.margin.t + moreLegendRows(figure.data) * 19 });
       layout.xaxis.nticks = 5;
       layout.margin = Object.assign({}, layout.margin, { l: 44, r: 8 });
     }

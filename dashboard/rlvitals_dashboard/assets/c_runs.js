@@ -4,6 +4,8 @@
   const rlvitals = (window.rlvitals = window.rlvitals || {});
   const cells = (window.dashAgGridComponentFunctions = window.dashAgGridComponentFunctions || {});
   const clientside = (window.dash_clientside = window.dash_clientside || {});
+  const NARROW = 640;
+  const WIDE_ONLY = ["state", "project", "step", "spark", "success", "tags", "seen"];
   const h = (...args) => window.React.createElement(...args);
 
   cells.RunState = ({ data }) =>
@@ -23,12 +25,15 @@
         window.scrollTo(0, 0);
       },
     }, data.name);
+  const link = cells.RunName;
+  cells.RunName = (props) => window.innerWidth >= NARROW ? link(props)
+    : h("div", { className: "two-lines" }, link(props), cells.RunState(props));
 
   cells.Incidents = ({ data }) => {
     if (!data.incidents.length) return h("span", { className: "muted" }, "none");
     const [first, ...others] = data.incidents;
     return h("span", { title: data.incidents.map((i) => `${i[1]}: ${i[3]}`).join("\n") },
-      h("span", { className: `severity severity-${first[0]}` }, first[1]), " ", first[2],
+      h("span", { className: `severity severity-${first[0]}` }, first[1]), " ", window.innerWidth < NARROW ? "" : first[2],
       others.length ? h("span", { className: "muted" }, ` +${others.length}`) : null);
   };
 
@@ -59,6 +64,15 @@
   };
 
   clientside.rlvitals = Object.assign(clientside.rlvitals || {}, {
+    fitRuns: function (rows) {
+      if (!rows || !rows.length || window.innerWidth >= NARROW) return window.dash_clientside.no_update;
+      const grid = window.dash_ag_grid.getApi("runs-grid");
+      if (grid) {
+        grid.setColumnsVisible(WIDE_ONLY, false);
+        grid.setGridOption("rowHeight", 54);
+      }
+      return window.dash_clientside.no_update;
+    },
     gateRuns: function (ticks, busy) {
       return rlvitals.passes(busy) ? Date.now() : window.dash_clientside.no_update;
     },

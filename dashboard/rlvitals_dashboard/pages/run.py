@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dash import ALL, ClientsideFunction, Input, Output, State, ctx, dcc, html, no_update
 from dash.exceptions import PreventUpdate
 
-from rlvitals_dashboard import control, groups, live, parts, tiles, trouble, words
-from rlvitals_dashboard.live import Api, View
+from rlvitals.api import ApiError
+from rlvitals_dashboard import (
+    control,
+    groups,
+    incidents,
+    live,
+    parts,
+    tiles,
+    trouble,
+    wishes,
+    words,
+)
 from rlvitals_dashboard.panels import PANELS
+from rlvitals_dashboard.parts import aria
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlvitals.api import Api
+    from rlvitals_dashboard.live import View
 
 TICK_MILLISECONDS = 2000
 MORE = 24
@@ -33,7 +49,9 @@ def layout(run_id: str = "", **_query: str) -> Any:
                             *[parts.panel_card(panel) for panel in PANELS],
                             html.H2("Everything else", className="section-title"),
                             html.Div([], id="run-more", className="small-panels"),
-                            html.Button("Show more", id="more-button", className="button", hidden=True),
+                            html.Button(
+                                "Show more", id="more-button", className="button", hidden=True
+                            ),
                             groups.card(),
                         ],
                         className="panels",
@@ -42,7 +60,7 @@ def layout(run_id: str = "", **_query: str) -> Any:
                         [
                             html.Section(
                                 [html.H2("Incidents"), html.Div(id="incident-list")],
-                                className="card",
+                                className="card incidents",
                             ),
                             control.card(),
                         ],
@@ -77,7 +95,7 @@ def register(app: Any, api: Api) -> None:
 
 def parse_view(view: Any) -> View:
     """Read a range of steps as the browser holds it."""
-    if not view or len(view) != 2:  # noqa: PLR2004 - a range has two ends
+    if not view:
         return None
     return int(view[0]), int(view[1])
 
@@ -108,9 +126,9 @@ def _body(snap: live.Snapshot, view: View, small: int) -> dict[str, Any]:
         "tiles": parts.tile_row(tiles.tiles(snap.columns, snap.total_steps)),
         "answers": list(live.answers(snap).values()),
         "figures": {"view": view, "figures": live.figures(snap, view, small)},
-        "incidents": parts.incident_list(snap.incidents),
+        "incidents": incidents.listed(snap.incidents),
         "control": words.directive_state(snap.directives[0] if snap.directives else None),
-        "seen": control.seen(snap.run, snap.directives),
+        "seen": wishes.seen(snap.run, snap.directives),
         "log": control.log(snap.directives),
     }
 
@@ -136,7 +154,7 @@ def _head() -> Any:
             html.Div(
                 [
                     html.H1(" ", id="run-name"),
-                    html.Span(id="run-state", className="state"),
+                    html.Span(id="run-state"),
                     html.Span(id="run-project", className="muted"),
                     html.Span(id="run-tags", className="tags"),
                 ],
@@ -149,14 +167,14 @@ def _head() -> Any:
                 ],
                 className="run-facts muted",
             ),
-            html.P(" ", id="run-verdict", className="verdict", **{"aria-live": "polite"}),
+            html.P(" ", id="run-verdict", className="verdict", **aria(live="polite")),
         ],
         className="run-head",
     )
 
 
 def _range_row() -> Any:
-    ends = {"type": "number", "min": 0, "step": 1, "debounce": True}
+    ends: dict[str, Any] = {"type": "number", "min": 0, "step": 1, "debounce": True}
     return html.Div(
         [
             html.Span("Steps", id="range-label"),
@@ -164,11 +182,14 @@ def _range_row() -> Any:
             html.Span("to"),
             dcc.Input(id="range-to", placeholder="newest", **ends),
             html.Button("Whole run", id="range-reset", className="button"),
-            html.Span("Drag in a chart to zoom all of them; double click to go back.", className="muted wide-only"),
+            html.Span(
+                "Drag in a chart to zoom all of them; double click to go back.",
+                className="muted wide-only",
+            ),
         ],
         className="range-row row",
         role="group",
-        **{"aria-labelledby": "range-label"},
+        **aria(labelledby="range-label"),
     )
 
 
@@ -201,7 +222,7 @@ def _register_live(app: Any, api: Api) -> None:
 
     @app.callback(
         output=outputs,
-        inputs={"pulse": Input("run-pulse", "data")},
+        inputs={"_pulse": Input("run-pulse", "data")},
         state={
             "run_id": State("run-id", "data"),
             "view": State("run-view", "data"),
@@ -211,18 +232,18 @@ def _register_live(app: Any, api: Api) -> None:
         running=[(Output("run-busy", "data"), True, False)],
         prevent_initial_call=True,
     )
-    def refresh(pulse: Any, run_id: str, view: Any, more: int | None, known: Any) -> Any:
+    def refresh(_pulse: Any, run_id: str, view: Any, more: int | None, known: Any) -> Any:
         small = live.FIRST_SMALL + MORE * (more or 0)
         try:
             changed = update(api, run_id, parse_view(view), small, known)
-        except Exception as error:  # noqa: BLE001 - whatever went wrong, the page stays
+        except ApiError as error:
             told = trouble.message(error)
             if known.get("down") == told:
                 raise PreventUpdate from error
             changed = {"head": {"trouble": told}, "cursor": {**known, "down": told}}
         if not changed:
             raise PreventUpdate
-        blank = {key: no_update for key in outputs}
+        blank: dict[str, Any] = dict.fromkeys(outputs, no_update)
         blank["answers"] = [no_update] * len(PANELS)
         head = dict.fromkeys(HEAD, no_update) | changed.pop("head")
         return blank | changed | {"head": head}
@@ -268,6 +289,6 @@ def _register_incidents(app: Any, api: Api) -> None:
             raise PreventUpdate
         try:
             api.acknowledge(run_id, chosen["incident"])
-        except Exception as error:  # noqa: BLE001 - whatever went wrong, the person is told
+        except ApiError as error:
             return no_update, trouble.message(error)
         return chosen["incident"], no_update
