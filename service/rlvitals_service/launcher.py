@@ -166,7 +166,8 @@ def _welcome(stack: Stack) -> None:
         '  run = rlvitals.init(project="math", success_threshold=1.0)',
         "  run.log_groups(rewards, step=step)",
         "",
-        f"From another machine: RLVITALS_URL and RLVITALS_TOKEN (it is in {stack.folder.token}).",
+        "From another machine: start with --host 0.0.0.0; there, set RLVITALS_URL to this address",
+        f"and RLVITALS_TOKEN to what stands in {stack.folder.token}.",
         "Ctrl-C stops everything; the data stays.",
     ]
     say("\n".join(lines))
