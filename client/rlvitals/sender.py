@@ -24,6 +24,9 @@ BACKOFF_CAP_SECONDS = 30.0
 GATHER_SECONDS = 0.02
 FINISH_RETRY_SECONDS = 0.25
 
+# A generator of our own: drawing from the global one would change a seeded training.
+_jitter = random.Random()  # noqa: S311 - no secret hangs on it
+
 
 class Backoff:
     """Choose how long to wait after a failure: full jitter, growing, bounded."""
@@ -37,7 +40,7 @@ class Backoff:
         """Give the seconds to wait; the service's own wish counts as the least."""
         ceiling = min(self._cap, self._base * 2.0 ** min(self._failures, 16))
         self._failures += 1
-        return max(random.uniform(0.05, ceiling), retry_after or 0.0)  # noqa: S311 - no secret
+        return max(_jitter.uniform(0.05, ceiling), retry_after or 0.0)
 
     def reset(self) -> None:
         """Begin anew after a success."""
