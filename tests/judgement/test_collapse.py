@@ -103,6 +103,7 @@ def test_small_groups_are_blamed_for_agreeing_by_chance() -> None:
     change = watch(Judge(), [flat(step, tally) for step, tally in enumerate(parts)])[0]
     assert names(change)[0] == "group_size"
     assert change.evidence["acr"] == pytest.approx(0.705, abs=0.07)
+    assert change.evidence["acr_by_chance"] == pytest.approx(0.705, abs=0.05)
     assert change.evidence["acr_at_larger_group_size"] < 0.15
     assert "num_generations" in change.advice
 

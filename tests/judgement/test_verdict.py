@@ -60,3 +60,13 @@ def test_groups_of_unequal_size_are_not_called_rollouts() -> None:
     """With two group sizes a share of groups is no share of rollouts."""
     tally = groups(8, fail=45, mixed=5) + groups(4, fail=45, mixed=5)
     assert after(tally) == "90 % of groups are out of reach: 10 % of groups teach."
+
+
+def test_what_makes_the_sides_meaningless_is_told_instead_of_them() -> None:
+    """A verifier that never accepts, and cut rollouts, outrank a split by side."""
+    assert after(groups(fail=8)) == (
+        "No rollout scores better than another, suspect the verifier or the answer format: "
+        "0 % of groups teach."
+    )
+    cut = after(groups(fail=60, mixed=4), truncated_fraction=0.9)
+    assert cut == "Most rollouts are cut off at the length limit: 6 % of groups teach."

@@ -42,6 +42,15 @@ class Grounds(NamedTuple):
             return None
         return collapse_at_size(self.tally.counts, self.larger_size)
 
+    def by_chance(self) -> float | None:
+        """Give the share that would agree by chance if all prompts had one success rate."""
+        size = self.group_size
+        if size is None:
+            return None
+        row = self.tally.counts[size]
+        success = sum(c * held for c, held in enumerate(row)) / (size * sum(row))
+        return float(success**size + (1 - success) ** size)
+
     def disagreement(self) -> str:
         """Say so where the trainer's own figure contradicts the groups."""
         if self.reported is None:
@@ -60,6 +69,7 @@ class Grounds(NamedTuple):
             "truncated_fraction": self.truncated,
             "reported_frac_reward_zero_std": self.reported,
             "group_size": self.group_size,
+            "acr_by_chance": self.by_chance(),
             "larger_group_size": None if predicted is None else self.larger_size,
             "acr_at_larger_group_size": predicted,
         }
@@ -110,13 +120,15 @@ def _verifier(grounds: Grounds) -> Cause | None:
 
 
 def _group_size(grounds: Grounds) -> Cause | None:
-    larger, acr = grounds.at_larger_size(), grounds.counts.share("dead")
-    if larger is None or acr - larger < grounds.settings.revived_share * acr:
+    larger, chance = grounds.at_larger_size(), grounds.by_chance()
+    acr = grounds.counts.share("dead")
+    if larger is None or chance is None or acr - larger < grounds.settings.revived_share * acr:
         return None
     text = (
-        f"groups of {grounds.group_size} agree by chance: at the success rates seen, about "
-        f"{percent(larger)} of groups of {grounds.larger_size} would teach nothing instead of "
-        f"{percent(acr)} (an estimate that takes difficulty to vary smoothly over prompts)"
+        f"groups of {grounds.group_size} agree by chance ({percent(chance)} of them would at one "
+        f"success rate for all prompts), and of groups of {grounds.larger_size} about "
+        f"{percent(larger)} would teach nothing (an estimate that takes difficulty to vary "
+        "smoothly over prompts)"
     )
     return Cause("group_size", acr - larger, text)
 

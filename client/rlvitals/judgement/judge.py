@@ -112,10 +112,11 @@ class Judge:
         return sentence(self.window, self._signs(), self.settings)
 
     def _signs(self) -> Signs:
-        stagnation = self.stagnation.episode.incident
+        collapse, stagnation = self.collapse.episode.incident, self.stagnation.episode.incident
         return Signs(
             warm=self.window.full,
-            collapse=self.collapse.episode.severity,
+            collapse=None if collapse is None else collapse.severity,
+            cause=collapse.causes[0].name if collapse is not None and collapse.causes else "",
             nonfinite_steps=self.nonfinite.streak if self.nonfinite.episode.is_open else 0,
             vanished=self.vanished.episode.is_open,
             shaping=self.shaping.episode.is_open,

@@ -47,7 +47,7 @@ class JudgeSettings:
     stagnation_steps: int = 350
     stagnation_rows: int = 30
     stagnation_blocks: int = 20
-    stagnation_every: int = 10
+    stagnation_every: int = 25
     stagnation_open: float = 2.0
     stagnation_close: float = 3.0
     solved_success: float = 0.95

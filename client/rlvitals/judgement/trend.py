@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+# The numbers are multiplied by a few hundred when they are told.
+LARGEST_USE = 1e6
+
+
 class Trend(NamedTuple):
     """Hold the slope a step, its standard error, and the newest quarter against earlier ones."""
 
@@ -61,7 +65,8 @@ def trend(steps: Sequence[int], values: Sequence[float], blocks: int) -> Trend |
             float(x[best : best + quarter].mean()),
             float(np.sqrt(variance / quarter)),
         )
-    return found if np.isfinite(found).all() else None
+        usable = np.isfinite(np.multiply(found, LARGEST_USE)).all()
+    return found if usable else None
 
 
 def _block_means(values: Sequence[float], blocks: int) -> NDArray[np.float64]:

@@ -12,11 +12,20 @@ if TYPE_CHECKING:
     from rlvitals.judgement.window import Counts, GroupWindow
 
 
+# Causes that make the split by side meaningless.
+BLAMED = {
+    "truncation": "Most rollouts are cut off at the length limit",
+    "verifier": "No rollout scores better than another, suspect the verifier or the answer format",
+    "group_size": "Groups are too small",
+}
+
+
 class Signs(NamedTuple):
     """Hold what is open at present, beside the window of groups."""
 
     warm: bool
     collapse: Severity | None = None
+    cause: str = ""
     nonfinite_steps: int = 0
     vanished: bool = False
     shaping: bool = False
@@ -34,7 +43,7 @@ def sentence(window: GroupWindow, signs: Signs, settings: JudgeSettings) -> str:
     if not window.total.seen:
         return _without_groups(signs)
     if signs.collapse is not None:
-        return _collapsed(window, signs.collapse)
+        return _collapsed(window, signs.collapse, signs.cause)
     return _live(window.total, signs, settings)
 
 
@@ -46,9 +55,11 @@ def _without_groups(signs: Signs) -> str:
     return "No group data yet."
 
 
-def _collapsed(window: GroupWindow, severity: Severity) -> str:
+def _collapsed(window: GroupWindow, severity: Severity, cause: str) -> str:
     total = window.total
     teaching = percent(1 - total.share("dead"))
+    if cause in BLAMED:
+        return f"{BLAMED[cause]}: {teaching} of groups teach."
     if severity == "info":
         solved = percent(total.share("all_pass"))
         return f"Solved: all rollouts succeed in {solved} of groups, {teaching} still teach."
