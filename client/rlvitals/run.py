@@ -183,6 +183,15 @@ class Run:
             self._refused("reweight", error)
         return advantages
 
+    def refuse(self, reason: str, step: Any = None) -> None:
+        """Tell the service that the trainer cannot do what the directive in force asks."""
+        directive = self._control.directive
+        if self._closed or directive is None:
+            return
+        with self._losses.guard("refuse_refused", "a refusal was dropped"):
+            at = self._numbering.current if step is None else checked_step(step)
+            self._control.refuse(directive.version, at, clean_text(str(reason)))
+
     def alert(self, title: str, text: str = "", level: Level = "warning", step: Any = None) -> None:
         """Raise an alert of your own."""
         if self._closed:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 if TYPE_CHECKING:
     from rlvitals.run import Run
 
-Parameters = torch.Tensor | Iterable[torch.Tensor]
+Parameters: TypeAlias = torch.Tensor | Iterable[torch.Tensor]
 
 
 def clip_grad_norm(

@@ -9,7 +9,7 @@ later knows what a group is.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import math
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,6 +19,8 @@ from transformers import TrainerCallback
 from rlvitals.trainers.torch import whole
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rlvitals.run import Run
 
 ID_COLUMNS = ("id", "uid", "prompt_id", "problem_id", "index")
@@ -54,7 +56,7 @@ class Handle:
         self._wrap(trainer, "_generate_and_score_completions", self._generate)
         self._wrap(trainer.accelerator, "clip_grad_norm_", self._clip)
         trainer.add_callback(self._callback)
-        trainer._rlvitals = self
+        trainer.rlvitals_handle = self
 
     def detach(self) -> None:
         """Restore the trainer; calling it again does nothing."""
@@ -62,7 +64,7 @@ class Handle:
             self._undo.pop()()
             if not self._undo:
                 self._trainer.remove_callback(self._callback)
-                del self._trainer._rlvitals
+                del self._trainer.rlvitals_handle
 
     @property
     def step(self) -> int:
@@ -195,7 +197,9 @@ class Handle:
         if self._verifier is None or threshold is None:
             return None
         column = per_function[:, self._verifier].view(-1, size).tolist()
-        return [[None if value != value else value >= threshold for value in row] for row in column]
+        return [
+            [None if math.isnan(value) else value >= threshold for value in row] for row in column
+        ]
 
 
 class LogForwarder(TrainerCallback):  # type: ignore[misc]
@@ -204,7 +208,14 @@ class LogForwarder(TrainerCallback):  # type: ignore[misc]
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+    def on_log(
+        self,
+        args: Any,  # noqa: ARG002 - the signature is the trainer's
+        state: Any,
+        control: Any,  # noqa: ARG002
+        logs: Any = None,
+        **kwargs: Any,  # noqa: ARG002
+    ) -> None:
         """Send one log line; only the main process does."""
         if logs and state.is_world_process_zero:
             self._handle.forward_logs(dict(logs), int(state.global_step))
@@ -252,7 +263,7 @@ def _check(trainer: Any) -> None:
             f"cannot attach to {name}{lacks}: this works with TRL's GRPOTrainer from 0.19 on and "
             "subclasses that keep its hooks. Call run.log_groups and run.reweight yourself instead"
         )
-    if hasattr(trainer, "_rlvitals"):
+    if hasattr(trainer, "rlvitals_handle"):
         raise ValueError("a run is attached to this trainer already; detach it first")
 
 
