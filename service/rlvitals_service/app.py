@@ -36,7 +36,6 @@ RESOURCES = (
     "control",
     "stream",
     "catalog",
-    "listen",
     "projects",
     "tokens",
     "prometheus",
