@@ -42,6 +42,11 @@ class Backoff:
         self._failures += 1
         return max(_jitter.uniform(0.05, ceiling), retry_after or 0.0)
 
+    @property
+    def failing(self) -> bool:
+        """Say whether the last attempt failed."""
+        return self._failures > 0
+
     def reset(self) -> None:
         """Begin anew after a success."""
         self._failures = 0
@@ -159,9 +164,9 @@ class Sender:
         run = self._delivery.register(transport)
         self.transport = transport
         self._last_contact = time.monotonic()
-        self.registered.set()
         if self.on_registered is not None:
             self.on_registered(run, transport)
+        self.registered.set()
 
     def _close(self, transport: Transport) -> float:
         self._delivery.send_losses(transport)
@@ -189,12 +194,12 @@ class Sender:
         return self._backoff.next(refusal.retry_after)
 
     def _pause(self, seconds: float) -> None:
-        """Wait, but not longer than a finish allows; new data does not cut a pause short."""
+        """Wait; new data does not cut a pause short, but a finish does, after a failure less so."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not self._stop:
-            hurried = self.finishing.wait(min(left, 0.5))
-            if hurried:
-                time.sleep(min(left, FINISH_RETRY_SECONDS))
+            if self.finishing.wait(min(left, 0.5)):
+                if self._backoff.failing:
+                    time.sleep(min(left, FINISH_RETRY_SECONDS))
                 return
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,7 +130,12 @@ def read(run: rlvitals.Run) -> Recorded:
     """Finish an offline run and read its spool back."""
     run.finish()
     assert run.spool is not None
-    spool = Spool.open(run.spool)
+    return read_spool(run.spool)
+
+
+def read_spool(path: Path) -> Recorded:
+    """Read the spool of a finished run, merged by key."""
+    spool = Spool.open(path)
     recorded = Recorded({}, [])
     while frames := spool.read(spool.acknowledged):
         for frame in frames:
@@ -351,3 +359,33 @@ def test_other_trainers_are_refused_with_the_way_out(run: rlvitals.Run) -> None:
 
     with pytest.raises(TypeError, match="log_groups"):
         hook.attach(object(), run)
+
+
+def test_two_ranks_act_as_one(tmp_path: Path) -> None:
+    """A group on both ranks is whole, one rank emits, and both apply the same decision."""
+    script = Path(__file__).with_name("two_ranks.py")
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [sys.executable, *launcher, str(script), str(tmp_path), str(EXAMPLE)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=150, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    ranks = [np.load(tmp_path / f"rank{rank}.npz") for rank in (0, 1)]
+    assert np.array_equal(ranks[0]["rewards"], ranks[1]["rewards"])
+    before = np.concatenate([rank["before"] for rank in ranks], axis=1)
+    after = np.concatenate([rank["after"] for rank in ranks], axis=1)
+    rewards = ranks[0]["rewards"][:, :, 0].reshape(6, 3, 8)
+    assert np.array_equal(before[:3], after[:3])
+    share = rewards[3:].mean(2, keepdims=True)
+    mixed = (share > 0) & (share < 1)
+    weighed = before[3:].reshape(3, 3, 8) * (1 - share)
+    now = after[3:].reshape(3, 3, 8)
+    assert np.allclose(np.where(mixed, now, 0), np.where(mixed, weighed, 0), rtol=1e-6)
+    assert (now[np.broadcast_to(share == 0, now.shape)] < 0).all()
+    recorded = [read_spool(next((tmp_path / f"rank{n}" / "spool").glob("*.spool"))) for n in (0, 1)]
+    groups = recorded[0].groups()
+    assert [r.groups.reward_mean for r in groups if r.groups] == rewards.mean(2).tolist()
+    assert [r.applied for r in groups] == [None] * 3 + [1] * 3
+    assert list(recorded[0].scalars("grad_norm")) == [1, 2, 3, 4, 5, 6]
+    assert not recorded[1].records
