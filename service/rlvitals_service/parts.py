@@ -124,7 +124,7 @@ def scalars_of(record: StepRecord) -> dict[str, float]:
     """Read the scalars under their canonical names; null says nothing."""
     read: dict[str, float] = {}
     for name, given in record.scalars.items():
-        value = decode_scalar(given)
+        value = given if type(given) is float else decode_scalar(given)
         if value is not None:
             read[canonical_name(name)] = value
     return read

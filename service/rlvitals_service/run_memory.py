@@ -15,7 +15,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, select
 
-from rlvitals.records import Scalar, encode_scalar
+from rlvitals.records import Scalar
 from rlvitals_service.database import driver
 from rlvitals_service.incident_rows import read_open
 from rlvitals_service.judging import MEMORY, JudgedAttempt, rebuilt
@@ -60,7 +60,7 @@ class RunMemory:
         """Take a step into the summary that lists of runs show."""
         place = (step.attempt, step.step)
         latest = self.latest[step.phase]
-        encoded = {name: encode_scalar(value) for name, value in step.values.items()}
+        encoded = step.encoded()
         if place >= self.newest.get(step.phase, (0, -1)):
             self.newest[step.phase] = place
             latest.update(encoded)

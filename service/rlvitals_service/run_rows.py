@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from uuid import UUID
 
 import msgspec
+import psycopg
 from psycopg.rows import dict_row
+from psycopg.types.numeric import Int2, Int8
 
 from rlvitals.records import Directive
 from rlvitals_service.database import CHANNEL
 from rlvitals_service.directive_rows import on_the_wire
+from rlvitals_service.parts import Part
 from rlvitals_service.run_memory import RunMemory, Span, sparkline_of
-from rlvitals_service.step_rows import DriverConnection
+from rlvitals_service.step_rows import (
+    UPSERT_PARTS,
+    UPSERT_STEPS,
+    DriverConnection,
+    parts_document,
+    steps_document,
+)
+from rlvitals_service.vitals import StepVitals
 
 _json = msgspec.json.Encoder()
 
@@ -28,22 +41,30 @@ FROM run LEFT JOIN LATERAL (
 WHERE run.id = %b
 FOR UPDATE OF run
 """
-UPDATE = """
+# Everything a batch writes besides packed groups, in one statement: a round trip and its parameters
+# cost more than the rows of a small batch.
+_WRITE = f"""
+WITH parts AS ({UPSERT_PARTS}), steps AS ({UPSERT_STEPS}), spans AS (
+    INSERT INTO attempt (run_id, attempt, key, first_step, last_step)
+    SELECT %b, number, '#' || number, first, last
+    FROM json_to_recordset(%b::text::json) AS given (number smallint, first bigint, last bigint)
+    ON CONFLICT (run_id, attempt) DO UPDATE
+    SET first_step = excluded.first_step, last_step = excluded.last_step
+)
 UPDATE run SET last_seen_at = now(), state = %b, revision = %b, steps_revision = %b,
     last_step = %b, last_attempt = %b, verdict = %b,
     latest = coalesce(%b::text::jsonb, latest),
     latest_eval = coalesce(%b::text::jsonb, latest_eval),
     sparkline = coalesce(%b::text::jsonb, sparkline),
-    lost = lost || coalesce(%b::text::jsonb, '{}'),
+    lost = lost || coalesce(%b::text::jsonb, '{{}}'),
     clock_skew_seconds = greatest(clock_skew_seconds, %b::float8)
 WHERE id = %b
-"""
-SPANS = """
-INSERT INTO attempt (run_id, attempt, key, first_step, last_step)
-SELECT %b, given.* FROM unnest(%b::smallint[], %b::text[], %b::bigint[], %b::bigint[]) AS given
-ON CONFLICT (run_id, attempt) DO UPDATE
-SET first_step = excluded.first_step, last_step = excluded.last_step
-"""
+RETURNING (SELECT count(pg_notify(%b, notice)) FROM string_to_table(%b::text, ';') AS notice)
+"""  # noqa: S608 - put together from the schema, not from input
+# psycopg splits a statement of this length at its placeholders again each time, unless they have
+# PostgreSQL's own form.
+_NUMBERS = itertools.count(1)
+WRITE = re.sub("%b", lambda _: f"${next(_NUMBERS)}", _WRITE).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +93,8 @@ class RunUpdate:
     last_step: int | None
     last_attempt: int
     verdict: str
+    spans: Mapping[int, Span]
+    kinds: AbstractSet[str]
     lost: dict[str, dict[str, int]] | None = None
     clock_skew: float | None = None
 
@@ -87,45 +110,48 @@ def lock_run(connection: DriverConnection, run_id: UUID) -> LockedRun | None:
     return LockedRun(id=run_id, directive=directive, **own)
 
 
-def update_run(
-    connection: DriverConnection, run_id: UUID, update: RunUpdate, memory: RunMemory | None
+def write_run(
+    connection: DriverConnection,
+    run_id: UUID,
+    update: RunUpdate,
+    parts: Iterable[Part],
+    steps: Sequence[StepVitals],
+    memory: RunMemory,
 ) -> None:
-    """Write a run's row; with a memory, also the summary that lists of runs show."""
+    """Write parts, steps, spans and the run's row, and tell listeners once this commits."""
+    spans = [
+        {"number": number, "first": span.first, "last": span.last}
+        for number, span in update.spans.items()
+    ]
     summary: list[str | None] = [None, None, None]
-    if memory is not None:
+    if steps:
         drawn = sparkline_of(memory.sparkline)
-        parts = (memory.latest["train"], memory.latest["eval"], drawn)
-        summary = [_json.encode(part).decode() for part in parts]
-    with connection.cursor(binary=True) as cursor:
-        cursor.execute(
-            UPDATE,
-            (
-                update.state,
-                update.revision,
-                update.steps_revision,
-                update.last_step,
-                update.last_attempt,
-                update.verdict,
-                *summary,
-                None if update.lost is None else _json.encode(update.lost).decode(),
-                update.clock_skew,
-                run_id,
-            ),
-        )
+        summary = [_text(part) for part in (memory.latest["train"], memory.latest["eval"], drawn)]
+    parameters = (
+        *(run_id, parts_document(parts)),
+        *(run_id, steps_document(steps, update.revision)),
+        *(run_id, _text(spans)),
+        *(update.state, Int8(update.revision), Int8(update.steps_revision)),
+        None if update.last_step is None else Int8(update.last_step),
+        *(Int2(update.last_attempt), update.verdict),
+        *summary,
+        None if update.lost is None else _text(update.lost),
+        *(update.clock_skew, run_id, CHANNEL),
+        ";".join(_notice(run_id, update.revision, kind) for kind in sorted(update.kinds)),
+    )
+    psycopg.RawCursor(connection).execute(WRITE, parameters)
 
 
-def write_spans(connection: DriverConnection, run_id: UUID, spans: dict[int, Span]) -> None:
-    """Write the steps that attempts cover; one that nobody announced is written down too."""
-    keys = [f"#{attempt}" for attempt in spans]
-    first = [span.first for span in spans.values()]
-    last = [span.last for span in spans.values()]
-    with connection.cursor(binary=True) as cursor:
-        cursor.execute(SPANS, (run_id, list(spans), keys, first, last))
+def _text(value: object) -> str:
+    return _json.encode(value).decode()
+
+
+def _notice(run_id: UUID, revision: int, kind: str) -> str:
+    return f'{{"run_id":"{run_id}","revision":{revision},"kind":"{kind}"}}'
 
 
 def notify(connection: DriverConnection, run_id: UUID, revision: int, kinds: Iterable[str]) -> None:
     """Tell listeners, once the transaction commits."""
-    with connection.cursor(binary=True) as cursor:
-        for kind in sorted(kinds):
-            payload = f'{{"run_id":"{run_id}","revision":{revision},"kind":"{kind}"}}'
-            cursor.execute("SELECT pg_notify(%b, %b)", (CHANNEL, payload))
+    for kind in sorted(kinds):
+        notice = _notice(run_id, revision, kind)
+        connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, notice))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from rlvitals.metrics.groups import Groups
 from rlvitals.metrics.tally import Tally
 from rlvitals.metrics.vitals import vitals
+from rlvitals.records import Scalar, encode_scalar
 from rlvitals_service.parts import COUNTERS, Part, StepKey
 
 # What a trainer reports beside the groups and differs from them is kept under this prefix.
@@ -33,6 +34,19 @@ class StepVitals:
     tally_trained: Tally | None = None
     applied: int | None = None
     client_time: float | None = None
+    _encoded: dict[str, Scalar] | None = None
+
+    def encoded(self) -> dict[str, Scalar]:
+        """Give the values as strict JSON, a non-finite number as its name.
+
+        Asked for the first time when the values are final.
+        """
+        if self._encoded is None:
+            self._encoded = {
+                name: value if math.isfinite(value) else encode_scalar(value)
+                for name, value in self.values.items()
+            }
+        return self._encoded
 
     @property
     def attempt(self) -> int:

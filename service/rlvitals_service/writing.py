@@ -25,9 +25,7 @@ from rlvitals_service.run_rows import (
     LockedRun,
     RunUpdate,
     lock_run,
-    notify,
-    update_run,
-    write_spans,
+    write_run,
 )
 from rlvitals_service.staleness import revive
 from rlvitals_service.step_rows import (
@@ -35,8 +33,7 @@ from rlvitals_service.step_rows import (
     delete_groups,
     read_groups,
     read_parts,
-    write_parts,
-    write_steps,
+    write_groups,
 )
 from rlvitals_service.vitals import StepVitals, derive
 
@@ -223,6 +220,8 @@ def _update_of(
         last_step=last_step,
         last_attempt=writing.attempt,
         verdict=verdict,
+        spans=writing.spans,
+        kinds=writing.kinds,
         lost=_lost(writing),
         clock_skew=_clock_skew(writing),
     )
@@ -247,17 +246,10 @@ def _clock_skew(writing: Writing) -> float | None:
 
 
 def _store(writing: Writing, steps: list[StepVitals], update: RunUpdate) -> None:
-    """Send every write in one go."""
     raw, run_id = writing.raw, writing.run.id
-    with raw.pipeline():
-        if writing.changed:
-            write_parts(raw, run_id, list(writing.changed.values()))
-        for key in writing.ungrouped:
-            delete_groups(raw, run_id, key)
-        if steps:
-            write_steps(raw, run_id, steps, update.revision)
-        if writing.spans:
-            write_spans(raw, run_id, writing.spans)
-        update_run(raw, run_id, update, writing.memory if steps else None)
-        notify(raw, run_id, update.revision, sorted(writing.kinds))
+    parts = list(writing.changed.values())
+    for key in writing.ungrouped:
+        delete_groups(raw, run_id, key)
+    write_groups(raw, run_id, parts)
+    write_run(raw, run_id, update, parts, steps, writing.memory)
     writing.memory.revision = update.steps_revision
