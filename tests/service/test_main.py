@@ -77,6 +77,7 @@ def test_a_stop_sends_waiting_readers_home(
     assert process.wait(20) == 0
     answer = poll.getresponse()
     assert (answer.status, json.loads(answer.read())) == (200, {"directive": None})
+    poll.close()
     assert b"retry" in stream.read()
     logged = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert not [line for line in logged if line["level"] in {"error", "warning"}]
