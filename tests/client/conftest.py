@@ -21,7 +21,7 @@ from rlvitals.records import StepBatch, StepRecord
 from rlvitals.reduction import merge
 
 
-class Service:
+class Recorder:
     """Answer like the service and remember; `failures` are answered first, one a request."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Service:
         self.answering.set()
         self.reject: Callable[[StepRecord], str | None] = lambda record: None
         self.attempts: dict[tuple[str, str], int] = {}
-        handler = type("Bound", (Handler,), {"service": self})
+        handler = type("Bound", (Handler,), {"recorder": self})
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -54,6 +54,7 @@ class Service:
         self.thread.start()
 
     def stop(self) -> None:
+        """Close down, also when told to hang."""
         self.answering.set()
         with self.lock:
             self.lock.notify_all()
@@ -94,6 +95,7 @@ class Service:
             self.lock.notify_all()
 
     def take(self, batch: StepBatch) -> dict[str, Any]:
+        """Merge a batch by key, as the service does."""
         rejected, accepted, duplicates = [], 0, 0
         with self.lock:
             self.batches.append(batch)
@@ -124,84 +126,93 @@ class Service:
 class Handler(BaseHTTPRequestHandler):
     """Route requests to the service."""
 
-    service: Service
+    recorder: Recorder
     protocol_version = "HTTP/1.1"
     wbufsize = -1
 
     def log_message(self, *args: Any) -> None:
-        pass
+        """Keep silent."""
 
     def do_GET(self) -> None:
+        """Answer a question."""
         self.answer()
 
     def do_POST(self) -> None:
+        """Take something in."""
         self.answer()
 
     def do_PUT(self) -> None:
+        """Take something in its place."""
         self.answer()
 
     def answer(self) -> None:
-        service, path = self.service, urlsplit(self.path)
+        """Fail if told to, else route the request."""
+        recorder, path = self.recorder, urlsplit(self.path)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        service.answering.wait(60)
-        with service.lock:
-            service.requests.append((self.command, path.path))
-            failure = service.failures.pop(0) if service.failures else None
+        recorder.answering.wait(60)
+        with recorder.lock:
+            recorder.requests.append((self.command, path.path))
+            failure = recorder.failures.pop(0) if recorder.failures else None
         if failure:
             return self.reply(failure[0], {"error": {"message": "told to fail"}}, failure[1])
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        if service.tokens is not None and token not in service.tokens:
+        if recorder.tokens is not None and token not in recorder.tokens:
             return self.reply(401, {"error": {"code": "unauthorized", "message": "bad token"}})
         return self.route(path.path, parse_qs(path.query), body)
 
     def route(self, path: str, query: dict[str, list[str]], body: bytes) -> None:
-        service = self.service
+        """Find the endpoint."""
+        recorder = self.recorder
         if path == "/api/v1/runs":
             return self.register(json.loads(body))
         if path.endswith("/steps"):
             return self.steps(body)
         if path.endswith("/heartbeat"):
-            service.heartbeats.append(json.loads(body))
-            return self.reply(200, {"directive": service.directive})
+            recorder.heartbeats.append(json.loads(body))
+            return self.reply(200, {"directive": recorder.directive})
         if path.endswith("/finish"):
-            service.finished.append({"run": path.split("/")[4], **json.loads(body)})
-            return self.reply(200, {"state": service.finished[-1]["state"]})
+            recorder.finished.append({"run": path.split("/")[4], **json.loads(body)})
+            return self.reply(200, {"state": recorder.finished[-1]["state"]})
         if path.endswith("/directive"):
             return self.poll(int(query["since"][0]), float(query["wait"][0]))
         return self.reply(404, {"error": {"code": "not_found", "message": "no such thing"}})
 
     def register(self, wanted: dict[str, Any]) -> None:
-        with self.service.lock:
-            self.service.registrations.append(wanted)
+        """Introduce a run; a new attempt key is a new attempt."""
+        with self.recorder.lock:
+            self.recorder.registrations.append(wanted)
             key, attempt_key = wanted["key"], wanted["attempt_key"]
-            known = self.service.attempts
+            known = self.recorder.attempts
             number = known.setdefault((key, attempt_key), 1 + sum(k == key for k, _ in known))
         answer = {"id": f"id-{key}", "project": wanted["project"], "attempt": number}
         answer |= {"name": wanted.get("name") or key, "resumed": number > 1, "last_step": None}
-        self.reply(201, {**answer, "directive": self.service.directive, "dashboard_url": None})
+        self.reply(201, {**answer, "directive": self.recorder.directive, "dashboard_url": None})
 
     def steps(self, body: bytes) -> None:
-        if self.service.refuse_steps:
+        """Take a batch of records."""
+        if self.recorder.refuse_steps:
             return self.reply(503, {"error": {"message": "not now"}})
         if self.headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
-        if len(body) > self.service.largest_body:
+        if len(body) > self.recorder.largest_body:
             return self.reply(413, {"error": {"code": "too_large", "message": "too large"}})
-        self.service.bodies.append(len(body))
-        return self.reply(200, self.service.take(msgspec.msgpack.decode(body, type=StepBatch)))
+        self.recorder.bodies.append(len(body))
+        return self.reply(200, self.recorder.take(msgspec.msgpack.decode(body, type=StepBatch)))
 
     def poll(self, since: int, wait: float) -> None:
-        service, until = self.service, time.monotonic() + wait
-        with service.lock:
-            while not service.directive or service.directive["version"] <= since:
+        """Hold the answer until there is a newer directive."""
+        recorder, until = self.recorder, time.monotonic() + wait
+        with recorder.lock:
+            while not recorder.directive or recorder.directive["version"] <= since:
                 left = until - time.monotonic()
-                if left <= 0 or not service.lock.wait(min(left, 0.5)):
-                    if left <= 0 or self.server._BaseServer__shutdown_request:
-                        break
-            answer = service.directive
+                if left <= 0 or self.server._BaseServer__shutdown_request:
+                    break
+                recorder.lock.wait(min(left, 0.5))
+            answer = recorder.directive
         self.reply(200, {"directive": answer})
 
     def reply(self, status: int, answer: Any, headers: dict[str, str] | None = None) -> None:
+        """Send an answer; the other side may be gone."""
         data = json.dumps(answer).encode()
         try:
             self.send_response(status)
@@ -216,9 +227,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def service() -> Iterator[Service]:
+def recorder() -> Iterator[Recorder]:
     """Serve a fresh service."""
-    running = Service()
+    running = Recorder()
     yield running
     running.stop()
 
@@ -236,16 +247,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def new_run(service: Service) -> Iterator[Callable[..., rlvitals.Run]]:
+def new_run(recorder: Recorder) -> Iterator[Callable[..., rlvitals.Run]]:
     """Start runs that end with the test."""
     started: list[rlvitals.Run] = []
 
     def start(**settings: Any) -> rlvitals.Run:
-        run = rlvitals.init(**{"project": "p", "url": service.url, **settings})
+        run = rlvitals.init(**{"project": "p", "url": recorder.url, **settings})
         started.append(run)
         return run
 
     yield start
-    service.answering.set()
+    recorder.answering.set()
     for run in started:
         run.finish()

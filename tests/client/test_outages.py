@@ -20,7 +20,8 @@ import msgspec
 import pytest
 
 import rlvitals
-from rlvitals import replay, run as run_module
+from rlvitals import replay
+from rlvitals import run as run_module
 from rlvitals.run import Run
 from rlvitals.settings import resolve
 from rlvitals.spool import Spool
@@ -44,12 +45,14 @@ def quick() -> Callable[..., Run]:
 
 
 def closed_port() -> str:
+    """Give an address where nobody listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
 def bring_in(folder: Path, url: str, token: str | None = None) -> list[replay.Outcome]:
+    """Sync a home to a service."""
     transport = Transport(url, token)
     outcomes = list(replay.sync(folder / "spool", lambda _: transport, patience_seconds=2.0))
     transport.close()
@@ -57,7 +60,7 @@ def bring_in(folder: Path, url: str, token: str | None = None) -> list[replay.Ou
 
 
 def test_no_service_at_init_costs_nothing_and_loses_nothing(
-    quick: Any, service: Any, home: Path, caplog: pytest.LogCaptureFixture
+    quick: Any, recorder: Any, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without anybody listening, one warning, and all steps are sent later, once."""
     run = quick(url=closed_port(), id="k")
@@ -68,20 +71,20 @@ def test_no_service_at_init_costs_nothing_and_loses_nothing(
     reached = [r for r in caplog.records if "cannot reach" in r.message]
     assert len(reached) == 1
     assert "rlvitals sync" in caplog.records[-1].message
-    [outcome] = bring_in(home, service.url)
+    [outcome] = bring_in(home, recorder.url)
     assert (outcome.state, outcome.lost) == ("sent", 0)
-    assert service.scalars("loss") == {step: float(step) for step in range(50)}
-    assert len(service.groups()) == 50
-    assert service.finished[0]["state"] == "finished"
+    assert recorder.scalars("loss") == {step: float(step) for step in range(50)}
+    assert len(recorder.groups()) == 50
+    assert recorder.finished[0]["state"] == "finished"
     assert not list((home / "spool").iterdir())
 
 
-def test_a_service_that_hangs_never_holds_up_a_call(quick: Any, service: Any, home: Path) -> None:
+def test_a_service_that_hangs_never_holds_up_a_call(quick: Any, recorder: Any, home: Path) -> None:
     """While the service does not answer, calls return and finish keeps its limit."""
-    run = quick(url=service.url, id="k")
+    run = quick(url=recorder.url, id="k")
     run.log({"loss": 0}, step=0)
-    service.wait(lambda: service.merged)
-    service.answering.clear()
+    recorder.wait(lambda: recorder.merged)
+    recorder.answering.clear()
     done = threading.Event()
 
     def train() -> None:
@@ -92,26 +95,26 @@ def test_a_service_that_hangs_never_holds_up_a_call(quick: Any, service: Any, ho
 
     threading.Thread(target=train, daemon=True).start()
     assert done.wait(20), "a call or finish hangs together with the service"
-    service.answering.set()
-    bring_in(home, service.url)
-    assert service.scalars("loss") == {step: float(step) for step in range(500)}
+    recorder.answering.set()
+    bring_in(home, recorder.url)
+    assert recorder.scalars("loss") == {step: float(step) for step in range(500)}
 
 
-def test_an_outage_in_mid_run_is_made_up_for(new_run: NewRun, service: Any) -> None:
+def test_an_outage_in_mid_run_is_made_up_for(new_run: NewRun, recorder: Any) -> None:
     """Errors and refusals to connect are retried until everything is there, exactly once."""
     run = new_run()
-    service.failures += [(503, {}), (500, {}), (429, {"Retry-After": "0.1"}), (502, {})]
+    recorder.failures += [(503, {}), (500, {}), (429, {"Retry-After": "0.1"}), (502, {})]
     for step in range(40):
         run.log({"loss": step}, step=step)
-    service.wait(lambda: len(service.scalars("loss")) == 40, 30)
+    recorder.wait(lambda: len(recorder.scalars("loss")) == 40, 30)
     run.finish()
-    assert service.scalars("loss") == {step: float(step) for step in range(40)}
+    assert recorder.scalars("loss") == {step: float(step) for step in range(40)}
     assert run.losses == {}
 
 
-def test_retry_after_is_honoured(new_run: NewRun, service: Any) -> None:
+def test_retry_after_is_honoured(new_run: NewRun, recorder: Any) -> None:
     """The service's wish for patience is the least wait before the next request."""
-    service.failures += [(429, {"Retry-After": "1.0"})]
+    recorder.failures += [(429, {"Retry-After": "1.0"})]
     began = time.monotonic()
     run = new_run()
     assert run.wait_registered(20)
@@ -120,83 +123,83 @@ def test_retry_after_is_honoured(new_run: NewRun, service: Any) -> None:
 
 @pytest.mark.parametrize("status", [401, 403, 404, 409])
 def test_a_refusal_stops_sending_with_one_warning_and_keeps_the_data(
-    status: int, quick: Any, service: Any, home: Path, caplog: pytest.LogCaptureFixture
+    status: int, quick: Any, recorder: Any, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A refused run is not retried, is warned about once, and can be sent once that is mended."""
-    service.failures += [(status, {})] * 100
-    run = quick(url=service.url, id="k", finish_seconds=5.0)
-    service.wait(lambda: "refuses" in caplog.text)
+    recorder.failures += [(status, {})] * 100
+    run = quick(url=recorder.url, id="k", finish_seconds=5.0)
+    recorder.wait(lambda: "refuses" in caplog.text)
     for step in range(30):
         run.log({"loss": step}, step=step)
     run.finish()
-    asked = len(service.requests)
+    asked = len(recorder.requests)
     assert asked == 1
     assert sum("refuses" in r.message for r in caplog.records) == 1
-    service.failures.clear()
-    bring_in(home, service.url)
-    assert len(service.scalars("loss")) == 30
+    recorder.failures.clear()
+    bring_in(home, recorder.url)
+    assert len(recorder.scalars("loss")) == 30
 
 
 def test_a_wrong_token_is_named(
-    quick: Any, service: Any, caplog: pytest.LogCaptureFixture
+    quick: Any, recorder: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The warning says what to check."""
-    service.tokens = {"right"}
-    quick(url=service.url, token="wrong").finish()
+    recorder.tokens = {"right"}
+    quick(url=recorder.url, token="wrong").finish()
     assert "RLVITALS_TOKEN" in caplog.text
 
 
-def test_a_batch_that_is_too_large_is_split(new_run: NewRun, service: Any) -> None:
+def test_a_batch_that_is_too_large_is_split(new_run: NewRun, recorder: Any) -> None:
     """On 413 batches shrink until they fit, and nothing is lost."""
-    service.largest_body = 3000
-    service.failures += [(503, {})]
+    recorder.largest_body = 3000
+    recorder.failures += [(503, {})]
     run = new_run()
     for step in range(60):
         run.log({f"metric_{i}": step for i in range(20)}, step=step)
     run.finish()
-    assert len(service.scalars("metric_0")) == 60
+    assert len(recorder.scalars("metric_0")) == 60
     assert run.losses == {}
 
 
-def test_a_single_record_too_large_is_given_up_and_counted(new_run: NewRun, service: Any) -> None:
+def test_a_single_record_too_large_is_given_up_and_counted(new_run: NewRun, recorder: Any) -> None:
     """One impossible record costs itself only."""
-    service.largest_body = 3000
+    recorder.largest_body = 3000
     run = new_run()
     run.log({f"metric_{i}": 1.0 for i in range(1000)}, step=0)
     run.log({"loss": 1.0}, step=1)
     run.finish()
-    assert service.scalars("loss") == {1: 1.0}
+    assert recorder.scalars("loss") == {1: 1.0}
     assert run.losses == {"too_large": 1}
-    assert service.lost == {"too_large": 1}
+    assert recorder.lost == {"too_large": 1}
 
 
-def test_a_rejected_record_is_counted_and_not_sent_again(new_run: NewRun, service: Any) -> None:
+def test_a_rejected_record_is_counted_and_not_sent_again(new_run: NewRun, recorder: Any) -> None:
     """One bad record spoils neither its batch nor the rest of the run."""
-    service.reject = lambda record: "step 1 is bad" if record.step == 1 else None
+    recorder.reject = lambda record: "step 1 is bad" if record.step == 1 else None
     run = new_run()
     for step in range(3):
         run.log({"loss": step}, step=step)
     run.finish()
-    assert service.scalars("loss") == {0: 0.0, 2: 2.0}
+    assert recorder.scalars("loss") == {0: 0.0, 2: 2.0}
     assert run.losses == {"rejected": 1}
 
 
 def test_an_answer_of_something_else_is_no_service(
-    quick: Any, service: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+    quick: Any, recorder: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page of a proxy, answered with 200, is not taken for an acknowledgement."""
-    handler = service.server.RequestHandlerClass
+    handler = recorder.server.RequestHandlerClass
     true_reply = handler.reply
     monkeypatch.setattr(
         handler, "reply", lambda self, status, answer, headers=None: true_reply(self, 200, [1])
     )
-    run = quick(url=service.url, id="k")
+    run = quick(url=recorder.url, id="k")
     run.log({"loss": 1.0}, step=0)
     run.finish()
     monkeypatch.undo()
     monkeypatch.setenv("RLVITALS_SILENT", "1")
-    bring_in(home, service.url)
-    assert service.scalars("loss") == {0: 1.0}
+    bring_in(home, recorder.url)
+    assert recorder.scalars("loss") == {0: 1.0}
 
 
 def test_finish_keeps_to_five_seconds_against_a_dead_service(home: Path) -> None:
@@ -210,30 +213,30 @@ def test_finish_keeps_to_five_seconds_against_a_dead_service(home: Path) -> None
     assert len(list((home / "spool").glob("*.spool"))) == 1
 
 
-def test_the_service_is_found_when_it_comes_up_later(quick: Any, service: Any, home: Path) -> None:
+def test_the_service_is_found_when_it_comes_up_later(quick: Any, recorder: Any, home: Path) -> None:
     """A run that began without any known service sends once `rlvitals up` wrote down its own."""
     run = quick(finish_seconds=5.0)
     run.log({"loss": 1.0}, step=0)
     home.mkdir(exist_ok=True)
-    (home / "service.json").write_text(f'{{"url": "{service.url}", "token": "t", "pid": 1}}')
-    service.wait(lambda: service.merged, 30)
+    (home / "service.json").write_text(f'{{"url": "{recorder.url}", "token": "t", "pid": 1}}')
+    recorder.wait(lambda: recorder.merged, 30)
     run.finish()
-    assert service.finished
+    assert recorder.finished
 
 
-def test_offline_records_and_sync_brings_it_in(service: Any, home: Path) -> None:
+def test_offline_records_and_sync_brings_it_in(recorder: Any, home: Path) -> None:
     """An offline run asks nobody, ends at once, and `sync` sends it whole."""
-    run = rlvitals.init(mode="offline", url=service.url, name="off", config={"lr": 1})
+    run = rlvitals.init(mode="offline", url=recorder.url, name="off", config={"lr": 1})
     run.log({"loss": 1.0}, step=0)
     run.finish()
-    assert not service.requests
-    [outcome] = bring_in(home, service.url)
+    assert not recorder.requests
+    [outcome] = bring_in(home, recorder.url)
     assert (outcome.state, outcome.records, outcome.name) == ("sent", 1, "off")
-    assert service.registrations[0]["config"] == {"lr": 1}
-    assert bring_in(home, service.url) == []
+    assert recorder.registrations[0]["config"] == {"lr": 1}
+    assert bring_in(home, recorder.url) == []
 
 
-def test_sync_says_when_it_fails_and_keeps_the_spool(service: Any, home: Path) -> None:
+def test_sync_says_when_it_fails_and_keeps_the_spool(recorder: Any, home: Path) -> None:
     """What could not be sent stays, and the outcome is 'failed'."""
     run = rlvitals.init(mode="offline")
     run.log({"loss": 1.0}, step=0)
@@ -244,14 +247,14 @@ def test_sync_says_when_it_fails_and_keeps_the_spool(service: Any, home: Path) -
     assert len(list((home / "spool").glob("*.spool"))) == 1
 
 
-def test_sync_leaves_living_runs_alone(new_run: NewRun, service: Any, home: Path) -> None:
+def test_sync_leaves_living_runs_alone(new_run: NewRun, recorder: Any, home: Path) -> None:
     """The spool of a process that still writes is busy, not sent twice."""
-    service.refuse_steps = True
+    recorder.refuse_steps = True
     run = new_run()
     run.log({"loss": 1.0}, step=0)
-    service.wait(lambda: run.spool is not None)
-    assert [outcome.state for outcome in bring_in(home, service.url)] == ["busy"]
-    service.refuse_steps = False
+    recorder.wait(lambda: run.spool is not None)
+    assert [outcome.state for outcome in bring_in(home, recorder.url)] == ["busy"]
+    recorder.refuse_steps = False
 
 
 TRAINER = """
@@ -269,6 +272,7 @@ time.sleep(60)
 
 
 def start_trainer(url: str, steps: int) -> subprocess.Popen[str]:
+    """Start a trainer of 5 ms steps."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", TRAINER, url, str(steps)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -276,39 +280,39 @@ def start_trainer(url: str, steps: int) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("alive", [True, False])
 def test_a_killed_trainer_loses_at_most_its_last_steps(
-    alive: bool, service: Any, home: Path
+    alive: bool, recorder: Any, home: Path
 ) -> None:
-    """kill -9 after 400 steps of 5 ms loses two at most, and the next run brings in the rest."""
-    service.refuse_steps = True
-    with start_trainer(service.url if alive else closed_port(), 400) as trainer:
+    """Killing -9 after 400 steps of 5 ms loses two at most, and the next run brings in the rest."""
+    recorder.refuse_steps = True
+    with start_trainer(recorder.url if alive else closed_port(), 400) as trainer:
         assert trainer.stdout is not None
         for line in trainer.stdout:
             if line.strip() == "399":
                 break
         trainer.send_signal(signal.SIGKILL)
-    service.refuse_steps = False
+    recorder.refuse_steps = False
     spool = Spool.open(next((home / "spool").glob("*.spool")))
-    spool.header.url = service.url
+    spool.header.url = recorder.url
     url = spool.header.url if alive else None
     spool.close()
     if url:
-        later = rlvitals.init(project="p", url=service.url)
-        service.wait(lambda: any(end["run"] == "id-killed" for end in service.finished), 30)
+        later = rlvitals.init(project="p", url=recorder.url)
+        recorder.wait(lambda: any(end["run"] == "id-killed" for end in recorder.finished), 30)
         later.finish()
     else:
-        [outcome] = bring_in(home, service.url)
+        [outcome] = bring_in(home, recorder.url)
         assert outcome.state == "sent"
-    assert len(service.scalars("loss")) >= 398
-    assert len(service.groups()) >= 398
-    [end] = [end for end in service.finished if end["run"] == "id-killed"]
+    assert len(recorder.scalars("loss")) >= 398
+    assert len(recorder.groups()) >= 398
+    [end] = [end for end in recorder.finished if end["run"] == "id-killed"]
     assert end["state"] == "crashed"
 
 
-def test_a_forked_child_leaves_the_parents_line_alone(new_run: NewRun, service: Any) -> None:
+def test_a_forked_child_leaves_the_parents_line_alone(new_run: NewRun, recorder: Any) -> None:
     """The child's calls do nothing, its exit ends nothing, and the parent goes on."""
     run = new_run()
     run.log({"loss": 0.0}, step=0)
-    service.wait(lambda: service.merged)
+    recorder.wait(lambda: recorder.merged)
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -329,63 +333,64 @@ def test_a_forked_child_leaves_the_parents_line_alone(new_run: NewRun, service: 
     assert same
     run.log({"loss": 1.0}, step=1)
     run.finish()
-    assert service.scalars("loss") == {0: 0.0, 1: 1.0}
-    assert len(service.finished) == 1
+    assert recorder.scalars("loss") == {0: 0.0, 1: 1.0}
+    assert len(recorder.finished) == 1
 
 
-def test_a_child_may_have_a_line_of_its_own(new_run: NewRun, service: Any) -> None:
-    """init in a forked child works like anywhere else."""
+def test_a_child_may_have_a_line_of_its_own(new_run: NewRun, recorder: Any) -> None:
+    """Calling init in a forked child works like anywhere else."""
     new_run(id="parent")
     child = os.fork()
     if child == 0:
-        own = rlvitals.init(id="child", url=service.url, source="worker")
+        own = rlvitals.init(id="child", url=recorder.url, source="worker")
         own.log({"loss": 3.0}, step=0)
         own.finish()
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
-    assert [end["run"] for end in service.finished] == ["id-child"]
+    assert [end["run"] for end in recorder.finished] == ["id-child"]
 
 
 def script(body: str, url: str) -> subprocess.CompletedProcess[str]:
+    """Run a program of its own."""
     command = [sys.executable, "-c", textwrap.dedent(body), url]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_a_script_that_just_ends_finishes_its_run(service: Any) -> None:
+def test_a_script_that_just_ends_finishes_its_run(recorder: Any) -> None:
     """Without a call of finish the end of the program closes the run."""
     body = """
         import sys, rlvitals
         rlvitals.init(url=sys.argv[1])
         rlvitals.log({"loss": 1.0}, step=0)
     """
-    done = script(body, service.url)
+    done = script(body, recorder.url)
     assert done.returncode == 0, done.stderr
-    assert [end["state"] for end in service.finished] == ["finished"]
-    assert service.scalars("loss") == {0: 1.0}
+    assert [end["state"] for end in recorder.finished] == ["finished"]
+    assert recorder.scalars("loss") == {0: 1.0}
 
 
-def test_a_script_that_dies_of_an_exception_has_failed(service: Any) -> None:
+def test_a_script_that_dies_of_an_exception_has_failed(recorder: Any) -> None:
     """An uncaught exception is shown as ever and marks the run failed."""
     body = """
         import sys, rlvitals
         rlvitals.init(url=sys.argv[1])
         raise RuntimeError("training broke")
     """
-    done = script(body, service.url)
+    done = script(body, recorder.url)
     assert done.returncode == 1
     assert "training broke" in done.stderr
-    assert [end["state"] for end in service.finished] == ["failed"]
+    assert [end["state"] for end in recorder.finished] == ["failed"]
 
 
 def test_a_disk_that_refuses_leaves_memory(
-    new_run: NewRun, service: Any, home: Path, caplog: pytest.LogCaptureFixture
+    new_run: NewRun, recorder: Any, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Where no spool can be written data still reaches the service, with one warning."""
     home.write_text("a file where the folder should be")
     run = new_run()
     run.log({"loss": 1.0}, step=0)
     run.finish()
-    assert service.scalars("loss") == {0: 1.0}
+    assert recorder.scalars("loss") == {0: 1.0}
     assert sum("spool" in r.message for r in caplog.records) == 1
 
 

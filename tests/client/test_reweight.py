@@ -21,32 +21,33 @@ FOCAL = ADVANTAGES * np.array([[0.5], [0.75], [1.0]])
 
 
 @pytest.fixture
-def directed(new_run: NewRun, service: Any) -> Callable[..., rlvitals.Run]:
+def directed(new_run: NewRun, recorder: Any) -> Callable[..., rlvitals.Run]:
     """Start a run and wait until it has heard a directive."""
 
     def start(directive: dict[str, Any], **settings: Any) -> rlvitals.Run:
         run = new_run(**{"success_threshold": 1.0, **settings})
         assert run.wait_registered(20)
-        service.direct(**directive)
-        service.wait(lambda: run.directive is not None)
+        recorder.direct(**directive)
+        recorder.wait(lambda: run.directive is not None)
         return run
 
     return start
 
 
-def acknowledgements(service: Any) -> list[tuple[int, int, str]]:
-    return [(a.version, a.step, a.status) for a in service.acknowledgements]
+def acknowledgements(recorder: Any) -> list[tuple[int, int, str]]:
+    """List what the client said of directives."""
+    return [(a.version, a.step, a.status) for a in recorder.acknowledgements]
 
 
-def test_focal_weights_scale_mixed_groups(directed: Any, service: Any) -> None:
+def test_focal_weights_scale_mixed_groups(directed: Any, recorder: Any) -> None:
     """With gamma 1 a group with c of n correct is scaled by 1 - c/n; the record says so."""
     run = directed({"focal": {"gamma": 1.0}})
     weighed = run.reweight(ADVANTAGES, REWARDS, step=7)
     run.log_groups(REWARDS, step=7)
     run.finish()
     assert np.allclose(weighed, FOCAL)
-    assert acknowledgements(service) == [(1, 7, "acknowledged")]
-    [record] = service.merged.values()
+    assert acknowledgements(recorder) == [(1, 7, "acknowledged")]
+    [record] = recorder.merged.values()
     assert record.applied == 1
     assert (record.advantage_groups, record.advantage_zero) == (3, 1)
     assert record.groups.size == [4, 4, 4]
@@ -75,28 +76,28 @@ def test_flat_advantages_come_back_flat_and_in_order(directed: Any) -> None:
     assert np.allclose(weighed, FOCAL.ravel()[order])
 
 
-def test_a_generation_has_one_decision(directed: Any, service: Any) -> None:
+def test_a_generation_has_one_decision(directed: Any, recorder: Any) -> None:
     """A directive that arrives between two calls for one generation waits for the next one."""
     run = directed({"mode": "off"})
     assert run.reweight(ADVANTAGES, REWARDS, step=3, generation=5) is ADVANTAGES
-    service.direct(focal={"gamma": 1.0})
-    service.wait(lambda: run.directive.version == 2)
+    recorder.direct(focal={"gamma": 1.0})
+    recorder.wait(lambda: run.directive.version == 2)
     assert run.reweight(ADVANTAGES, REWARDS, step=3, generation=5) is ADVANTAGES
     assert np.allclose(run.reweight(ADVANTAGES, REWARDS, step=4, generation=6), FOCAL)
     run.finish()
-    assert acknowledgements(service) == [(1, 3, "acknowledged"), (2, 4, "acknowledged")]
+    assert acknowledgements(recorder) == [(1, 3, "acknowledged"), (2, 4, "acknowledged")]
 
 
-def test_a_withdrawn_directive_gives_the_same_object_again(directed: Any, service: Any) -> None:
+def test_a_withdrawn_directive_gives_the_same_object_again(directed: Any, recorder: Any) -> None:
     """After mode off the trainer's own advantages are untouched, and that is acknowledged."""
     run = directed({"focal": {"gamma": 1.0}})
     run.reweight(ADVANTAGES, REWARDS, step=0)
-    service.direct(mode="off")
-    service.wait(lambda: run.directive.version == 2)
+    recorder.direct(mode="off")
+    recorder.wait(lambda: run.directive.version == 2)
     assert run.reweight(ADVANTAGES, REWARDS, step=1) is ADVANTAGES
     run.finish()
-    assert acknowledgements(service) == [(1, 0, "acknowledged"), (2, 1, "acknowledged")]
-    assert [r.applied for r in sorted(service.merged.values(), key=lambda r: r.step)] == [1, None]
+    assert acknowledgements(recorder) == [(1, 0, "acknowledged"), (2, 1, "acknowledged")]
+    assert [r.applied for r in sorted(recorder.merged.values(), key=lambda r: r.step)] == [1, None]
 
 
 def test_evaluation_is_never_touched(directed: Any) -> None:
@@ -105,14 +106,14 @@ def test_evaluation_is_never_touched(directed: Any) -> None:
     assert run.reweight(ADVANTAGES, REWARDS, step=0, phase="eval") is ADVANTAGES
 
 
-def test_a_directive_expires_at_its_step(directed: Any, service: Any) -> None:
+def test_a_directive_expires_at_its_step(directed: Any, recorder: Any) -> None:
     """From expires_at_step on nothing is applied, and the service hears of it."""
     run = directed({"focal": {"gamma": 1.0}, "expires_at_step": 10})
     assert np.allclose(run.reweight(ADVANTAGES, REWARDS, step=9), FOCAL)
     assert run.reweight(ADVANTAGES, REWARDS, step=10) is ADVANTAGES
     assert run.reweight(ADVANTAGES, REWARDS, step=11) is ADVANTAGES
     run.finish()
-    assert acknowledgements(service) == [(1, 9, "acknowledged"), (1, 10, "expired")]
+    assert acknowledgements(recorder) == [(1, 9, "acknowledged"), (1, 10, "expired")]
 
 
 @pytest.mark.parametrize(
@@ -126,29 +127,29 @@ def test_a_directive_expires_at_its_step(directed: Any, service: Any) -> None:
     ],
 )
 def test_what_cannot_be_done_is_refused_with_the_reason(
-    directive: dict[str, Any], settings: dict[str, Any], says: str, directed: Any, service: Any
+    directive: dict[str, Any], settings: dict[str, Any], says: str, directed: Any, recorder: Any
 ) -> None:
     """Advantages stay, and the refusal names what is wrong, once."""
     run = directed(directive, **settings)
     for step in range(3):
         assert run.reweight(ADVANTAGES, REWARDS, step=step) is ADVANTAGES
     run.finish()
-    refusals = [a for a in service.acknowledgements if a.status == "refused"]
+    refusals = [a for a in recorder.acknowledgements if a.status == "refused"]
     assert len(refusals) == 1
     assert says in refusals[0].reason
 
 
-def test_advantages_of_another_shape_are_left_alone(directed: Any, service: Any) -> None:
+def test_advantages_of_another_shape_are_left_alone(directed: Any, recorder: Any) -> None:
     """Trouble with the arrays is a refusal, not an exception."""
     run = directed({"focal": {"gamma": 1.0}})
     odd = np.ones((2, 3))
     assert run.reweight(odd, REWARDS, step=0) is odd
     run.finish()
-    assert service.acknowledgements[-1].status == "refused"
-    assert "advantages" in service.acknowledgements[-1].reason
+    assert recorder.acknowledgements[-1].status == "refused"
+    assert "advantages" in recorder.acknowledgements[-1].reason
 
 
-def test_avspo_moves_its_threshold_by_what_it_saw(directed: Any, service: Any) -> None:
+def test_avspo_moves_its_threshold_by_what_it_saw(directed: Any, recorder: Any) -> None:
     """The threshold follows threshold + rate * (target - acr_effective)."""
     run = directed({"avspo": {"threshold": 0.9, "rate": 0.5, "target": 0.15}})
     rewards = np.zeros((4, 4))
@@ -162,12 +163,12 @@ def test_avspo_moves_its_threshold_by_what_it_saw(directed: Any, service: Any) -
     assert np.array_equal(lifted[0], advantages[0])
 
 
-def test_the_last_directive_holds_while_the_service_is_away(directed: Any, service: Any) -> None:
+def test_the_last_directive_holds_while_the_service_is_away(directed: Any, recorder: Any) -> None:
     """Remedies do not flicker with the network."""
     run = directed({"focal": {"gamma": 1.0}})
-    service.answering.clear()
+    recorder.answering.clear()
     assert np.allclose(run.reweight(ADVANTAGES, REWARDS, step=0), FOCAL)
-    service.answering.set()
+    recorder.answering.set()
 
 
 def test_an_older_version_changes_nothing(new_run: NewRun) -> None:

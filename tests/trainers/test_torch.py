@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+import rlvitals
+
 torch = pytest.importorskip("torch")
 
-import rlvitals
-from rlvitals.trainers.torch import clip_grad_norm, grad_norm
+from rlvitals.trainers.torch import clip_grad_norm, grad_norm  # noqa: E402 - needs torch
 
 
 class Ledger:
@@ -19,10 +20,12 @@ class Ledger:
         self.logged: list[tuple[dict[str, float], int | None]] = []
 
     def log(self, metrics: dict[str, float], step: int | None = None) -> None:
+        """Note one call."""
         self.logged.append((metrics, step))
 
 
 def parameter() -> torch.nn.Parameter:
+    """Give a parameter with gradient (3, 4)."""
     held = torch.nn.Parameter(torch.zeros(2))
     held.grad = torch.tensor([3.0, 4.0])
     return held

@@ -49,6 +49,7 @@ def example() -> ModuleType:
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep runs from announcing themselves."""
     monkeypatch.setenv("RLVITALS_SILENT", "1")
 
 
@@ -72,10 +73,12 @@ class Recorded:
     acknowledgements: list[Any]
 
     def groups(self, phase: str = "train") -> list[StepRecord]:
+        """Give the records with groups, by step."""
         found = [r for r in self.records.values() if r.groups is not None and r.phase == phase]
         return sorted(found, key=lambda r: (r.step, r.generation))
 
     def scalars(self, name: str, phase: str = "train") -> dict[int, Any]:
+        """Give one metric by step."""
         found = [r for r in self.records.values() if name in r.scalars and r.phase == phase]
         return {r.step: r.scalars[name] for r in sorted(found, key=lambda r: r.step)}
 
@@ -106,6 +109,7 @@ def watch(trainer: Any, seen: Seen, *, outermost: bool) -> None:
 
         class Losses(TrainerCallback):  # type: ignore[misc]
             def on_log(self, args: Any, state: Any, control: Any, logs: Any, **_: Any) -> None:
+                """Keep losses and norms."""
                 if "loss" in logs:
                     seen.losses.append(logs["loss"])
                     seen.norms.append(logs["grad_norm"])
@@ -153,6 +157,7 @@ def read_spool(path: Path) -> Recorded:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[rlvitals.Run]:
+    """Record offline, with success from a reward of 1 on."""
     run = rlvitals.init(mode="offline", dir=tmp_path / "home", success_threshold=1.0)
     yield run
     run.finish()
@@ -255,10 +260,10 @@ def test_avspo_lifts_collapsed_groups_only(
     for rewards, before, after in zip(seen.rewards, seen.original, seen.advantages, strict=True):
         groups = rewards.reshape(8, 8)
         flat = groups.max(1) == groups.min(1)
-        before, after = before.reshape(8, 8), after.reshape(8, 8)
-        assert np.array_equal(before[~flat], after[~flat])
+        rows = after.reshape(8, 8)
+        assert np.array_equal(before.reshape(8, 8)[~flat], rows[~flat])
         if flat.mean() > 0.05:
-            assert (after[flat & (groups.max(1) == 0)] < 0).all()
+            assert (rows[flat & (groups.max(1) == 0)] < 0).all()
             lifted += int(flat.sum())
     assert lifted > 0
     assert all(r.advantage_zero == 0 for r in read(run).groups() if r.applied)

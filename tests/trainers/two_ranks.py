@@ -17,6 +17,7 @@ from rlvitals.records import Directive
 
 
 def main(folder: Path, example_path: str) -> None:
+    """Train six steps and keep what this rank saw."""
     spec = importlib.util.spec_from_file_location("trl_grpo", example_path)
     assert spec is not None
     assert spec.loader is not None
