@@ -202,7 +202,7 @@ def train(args: argparse.Namespace, stop: threading.Event) -> list[dict[str, flo
 
         loss, entropy = policy_loss(policy, batch, advantages)
         optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         grad_norm = rlvitals.trainers.torch.clip_grad_norm(policy.parameters(), 1.0, run, step=step)
         optimizer.step()
 
