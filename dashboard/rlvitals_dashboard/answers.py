@@ -23,9 +23,16 @@ def collapse(columns: Columns) -> str:
         return "No groups yet."
     low, high = last.get("acr_pooled_low"), last.get("acr_pooled_high")
     interval = f" ({words.percent(low)} to {words.percent(high)})" if low is not None else ""
-    fail, passed = last.get("acr_all_fail"), last.get("acr_all_pass")
-    sides = f": {words.percent(fail)} all fail, {words.percent(passed)} all pass"
-    return f"Now {words.percent(share)}{interval} of groups{sides if fail is not None else ''}."
+    steps, shares = sr.causes(columns)
+    if not steps:
+        return f"Now {words.percent(share)}{interval} of groups."
+    named = {"acr_all_fail": "all fail", "acr_all_pass": "all pass", "acr_constant": "constant"}
+    sides = [
+        f"{words.percent(float(shares[key][-1]))} {name}"
+        for key, name in named.items()
+        if key in columns and (key != "acr_constant" or shares[key][-1] > 0)
+    ]
+    return f"Now {words.percent(share)}{interval} of groups: {', '.join(sides)}."
 
 
 def gradient(columns: Columns) -> str:

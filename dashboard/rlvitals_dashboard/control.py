@@ -58,8 +58,12 @@ def card() -> Any:
             html.P(" ", id="control-plan", className="muted plan"),
             html.Div(
                 [
-                    html.Button("Apply", id="control-apply", className="button primary"),
-                    html.Button("Withdraw", id="control-withdraw", className="button"),
+                    html.Button(
+                        "Apply", id="control-apply", className="button primary", disabled=True
+                    ),
+                    html.Button(
+                        "Withdraw", id="control-withdraw", className="button", disabled=True
+                    ),
                 ],
                 className="row",
             ),
@@ -177,6 +181,7 @@ def _switch(name: str, label: str, explained: str) -> Any:
         ],
         id=name,
         role="switch",
+        disabled=True,
         className="switch",
         **aria(checked="false", label=label),
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from rlvitals.metrics.colours import CONSTANT
 from rlvitals_dashboard import series as sr
+from rlvitals_dashboard import words
 from rlvitals_dashboard.theme import CRITICAL, Figure, translucent
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ PERCENT = ":.1%"
 PLAIN = ":.4g"
 BAND_GREY = translucent(CONSTANT, 0.32)
 UPPER_EDGE, LOWER_EDGE = 0.975, 0.025
+MANY_DECADES, MOST_TICKS = 2, 6
 
 
 def line(
@@ -121,6 +124,18 @@ def nonfinite_marks(columns: Columns, names: Iterable[str]) -> list[Trace]:
     known = [columns[name].nonfinite for name in names if name in columns]
     found = {step: word for marks in known for step, word in marks}
     return edge_marks(sorted(found.items()), "not finite")
+
+
+def log_ticks(values: Sequence[float]) -> dict[str, Any]:
+    """Choose ticks for a log axis over positive values: decades, or 1, 2 and 5 when it is short."""
+    if not values:
+        return {}
+    low, high = math.log10(min(values)), math.log10(max(values))
+    digits = (1,) if high - low >= MANY_DECADES else (1, 2, 5)
+    step = max(1, math.ceil((high - low) / MOST_TICKS))
+    decades = range(math.floor(low), math.ceil(high) + 1, step)
+    ticks = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
+    return {"tickvals": ticks, "ticktext": [words.number(tick) for tick in ticks]}
 
 
 def frame(

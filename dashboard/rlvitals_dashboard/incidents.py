@@ -85,7 +85,7 @@ def _evidence(evidence: Mapping[str, Any]) -> Any:
         html.Div([html.Dt(name.replace("_", " ")), html.Dd(_value(value), className="num")])
         for name, value in evidence.items()
     ]
-    return html.Dl(pairs, className="evidence")
+    return html.Details([html.Summary("Numbers"), html.Dl(pairs, className="evidence")])
 
 
 def _value(value: Any) -> str:
@@ -97,11 +97,7 @@ def _changes(changes: Sequence[Mapping[str, Any]]) -> Any:
         return None
     return html.Ol(
         [
-            html.Li(
-                f"{c['action']} at step {c['step']}: {c['text']}"
-                if c.get("text")
-                else f"{c['action']} at step {c['step']}"
-            )
+            html.Li(f"{c['action']} at step {c['step']:,} ({c['severity']})", title=c["text"])
             for c in changes
         ],
         className="changes muted",

@@ -23,6 +23,11 @@ SHARE_AXIS = {"range": [0, 1.02], "tickformat": ".0%", "dtick": 0.25}
 MANY_TRIES = "#C07BD8"
 SAME = 1e-9
 WIDE_REWARD = 1.5
+CAUSES = (
+    ("acr_all_fail", "all fail", ALL_FAIL),
+    ("acr_all_pass", "all pass", ALL_PASS),
+    ("acr_constant", "constant", CONSTANT),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +43,9 @@ class Panel:
 
 def collapse(columns: Columns, _evaluated: Columns) -> Drawing:
     """Stack collapsed groups by cause; draw their pooled share with its Wilson interval."""
-    causes = (
-        ("acr_all_fail", "all fail", ALL_FAIL),
-        ("acr_all_pass", "all pass", ALL_PASS),
-        ("acr_constant", "constant", CONSTANT),
-    )
-    steps, shares = sr.aligned(columns, [name for name, _, _ in causes])
     pooled = sr.settled(columns.get("acr_pooled", EMPTY))
-    shares = sr.parted(steps, shares, pooled)
-    traces = [fg.stack(steps, shares[key], label, colour) for key, label, colour in causes if steps]
+    steps, shares = sr.causes(columns)
+    traces = [fg.stack(steps, shares[key], label, colour) for key, label, colour in CAUSES if steps]
     if {"acr_pooled", "acr_pooled_low", "acr_pooled_high"} <= set(columns):
         low, high = sr.settled(columns["acr_pooled_low"]), sr.settled(columns["acr_pooled_high"])
         traces += fg.band(low, high, "95% interval")
@@ -78,7 +77,7 @@ def gradient(columns: Columns, _evaluated: Columns) -> Drawing:
         traces.append(fg.line(steps, values, "spike", PLAIN, marker=marker) | {"mode": "markers"})
     traces += fg.nonfinite_marks(columns, ["grad_norm"])
     traces += fg.edge_marks(zeros, "exactly zero", symbol="triangle-down", upper=False)
-    return traces, {"type": "log", "dtick": 1, "exponentformat": "none"}
+    return traces, {"type": "log"} | fg.log_ticks(positive.finite()[1])
 
 
 def reward(columns: Columns, evaluated: Columns) -> Drawing:
@@ -128,7 +127,8 @@ def single(name: str, series: Series) -> Drawing:
         trace["showlegend"] = False
     axis = {"tickformat": ".0%"} if share else {"exponentformat": "SI", "tickformat": ""}
     marks = fg.nonfinite_marks({name: series}, [name])
-    return traces + [mark | {"showlegend": False} for mark in marks], axis | {"nticks": 4}
+    axis |= {"nticks": 4} | _room(series)
+    return traces + [mark | {"showlegend": False} for mark in marks], axis
 
 
 def label(name: str) -> str:
@@ -143,6 +143,14 @@ def help_text(*names: str) -> str:
     return "\n\n".join(
         f"{m.label}: {m.definition}" + (f" [{m.reference}]" if m.reference else "") for m in entries
     )
+
+
+def _room(series: Series) -> dict[str, Any]:
+    """Give a constant a range of its own size; by itself it would get one from -1 to 1."""
+    values = series.finite()[1]
+    if not values or min(values) != max(values) or not values[0]:
+        return {}
+    return {"range": sorted([0.8 * values[0], 1.2 * values[0]])}
 
 
 def _evaluation(evaluated: Columns) -> list[Trace]:

@@ -67,12 +67,12 @@ def grid() -> Any:
             "field": "attention",
             "headerName": "Open incidents",
             "cellRenderer": "Incidents",
-            "flex": 2,
+            "flex": 3,
             "minWidth": 105,
             "sort": "desc",
             "filter": "agNumberColumnFilter",
         },
-        {"field": "tags", "headerName": "Tags", "flex": 1.5, "minWidth": 90},
+        {"field": "tags", "headerName": "Tags", "flex": 1, "minWidth": 90},
         {
             "field": "seen",
             "headerName": "Last seen",
@@ -117,12 +117,13 @@ def rows(summaries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [_row(run) for run in newest_first]
 
 
-def counted(summaries: Sequence[Mapping[str, Any]]) -> str:
+def counted(summaries: Sequence[Mapping[str, Any]], *, more: bool = False) -> str:
     """Count the runs by what matters about them."""
     running = sum(run["state"] == "running" for run in summaries)
     troubled = sum(bool(run["open_incidents"]) for run in summaries)
     needs = f", {troubled} with open incidents" if troubled else ", none with open incidents"
-    return f"{len(summaries):,} in all, {running:,} running{needs}"
+    whole = "seen last, more by search" if more else "in all"
+    return f"{len(summaries):,} {whole}, {running:,} running{needs}"
 
 
 def _row(run: Mapping[str, Any]) -> dict[str, Any]:

@@ -138,6 +138,12 @@ def parted(
     return {name: values * scale for name, values in parts.items()}
 
 
+def causes(columns: Columns) -> tuple[list[int], dict[str, FloatArray]]:
+    """Give the shares of groups collapsed for each cause, which add up to the pooled rate."""
+    steps, shares = aligned(columns, ("acr_all_fail", "acr_all_pass", "acr_constant"))
+    return steps, parted(steps, shares, settled(columns.get("acr_pooled", EMPTY)))
+
+
 def change(series: Series, share: float = 0.2) -> float | None:
     """Give how far the trend moved over the last ``share`` of the steps shown.
 

@@ -35,11 +35,12 @@ def tiles(columns: Columns, total_steps: int) -> list[Tile]:
     """Give the tiles of a run of ``total_steps`` steps, always the same ones in the same order."""
     ks = sr.pass_ks(columns)
     least, most = (ks[0], ks[-1]) if ks else (1, 0)
+    pooled = "acr_pooled" if "acr_pooled" in columns else "acr"
     last_pass = f"pass_at_{most}" if ks else "pass_at_max"
     return [
-        _tile(columns, "acr", "Collapsed groups", words.percent),
+        _tile(columns, pooled, "Collapsed groups", words.percent),
         _tile(columns, "acr_trained", "… among trained", words.percent),
-        _tile(columns, "acr_effective", "… after remedy", words.percent),
+        _tile(columns, "acr_effective", "Zero advantages", words.percent),
         _tile(columns, "acr_all_fail", "All fail", words.percent),
         _tile(columns, "acr_all_pass", "All pass", words.percent),
         _tile(columns, "success_rate", "Success", words.percent),

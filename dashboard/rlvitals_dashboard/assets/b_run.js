@@ -44,12 +44,16 @@
     return Object.assign({}, trace, trace.line && { line: change(trace.line) }, trace.marker && { marker: change(trace.marker) });
   }
 
-  /* On a narrow page a legend wraps into columns as wide as its widest entry. */
+  /* On a narrow page a legend wraps; it must not cover what stands above the plot. */
   function moreLegendRows(traces) {
-    const names = traces.filter((t) => t.showlegend !== false).map((t) => t.name.length);
-    if (!names.length) return 0;
-    const columns = Math.max(1, Math.floor((window.innerWidth - 90) / (42 + 6.2 * Math.max(...names))));
-    return Math.ceil(names.length / columns) - 1;
+    const width = window.innerWidth - 90;
+    let rows = 0, used = 0;
+    for (const trace of traces.filter((t) => t.showlegend !== false)) {
+      const needs = 46 + 6 * trace.name.length;
+      if (used && used + needs > width) { rows += 1; used = 0; }
+      used += needs;
+    }
+    return rows;
   }
 
   function dressed(figure, theme, view, narrow, touch) {
@@ -99,9 +103,9 @@
         else if (id.startsWith("range-reset")) chosen = null;
         else if (id.startsWith("range-")) {
           const newest = (seen && seen.step) || 0;
-          const start = from || 0;
-          const end = to || Math.max(newest, start + 2);
-          chosen = from == null && to == null ? null : end > start ? [start, end] : undefined;
+          const start = parseInt(from, 10) || 0;
+          const end = parseInt(to, 10) || Math.max(newest, start + 2);
+          chosen = !from && !to ? null : end > start ? [start, end] : undefined;
         } else if (id.includes('"type":"zoom"')) {
           const ends = JSON.parse(id.slice(0, id.lastIndexOf("."))).range.split(":").slice(-2).map(Number);
           const pad = Math.max(10, Math.round((ends[1] - ends[0]) * 0.25));
@@ -110,7 +114,7 @@
       }
       if (chosen === undefined || (by.length && same(chosen, current))) return [none, none, none];
       if (by.length) rlvitals.query({ from: chosen && chosen[0], to: chosen && chosen[1] });
-      return [chosen, chosen ? chosen[0] : null, chosen ? chosen[1] : null];
+      return [chosen, chosen ? String(chosen[0]) : "", chosen ? String(chosen[1]) : ""];
     },
 
     chooseStep: function () {

@@ -174,7 +174,7 @@ def _head() -> Any:
 
 
 def _range_row() -> Any:
-    ends: dict[str, Any] = {"type": "number", "min": 0, "step": 1, "debounce": True}
+    ends: dict[str, Any] = {"type": "text", "inputMode": "numeric", "debounce": True}
     return html.Div(
         [
             html.Span("Steps", id="range-label"),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rlvitals.api import Api
 
 TICK_MILLISECONDS = 2000
-MOST_RUNS = 1000
+MOST_RUNS = 500
 FIRST_STEPS = """pip install rlvitals
 
 import rlvitals
@@ -104,23 +104,26 @@ def _register_live(app: Any, api: Api) -> None:
         Output("runs-trouble", "children"),
         Output("runs-cursor", "data"),
         Input("runs-pulse", "data"),
+        State("runs-search", "value"),
         State("runs-cursor", "data"),
         running=[(Output("runs-busy", "data"), True, False)],
         prevent_initial_call=True,
     )
-    def refresh(_pulse: Any, known: str) -> Any:
+    def refresh(_pulse: Any, search: str | None, known: str) -> Any:
         try:
-            summaries = api.runs(limit=MOST_RUNS)
+            summaries = api.runs(search=search or None, limit=MOST_RUNS)
         except ApiError as error:
             told = trouble.message(error)
             if known == told:
                 raise PreventUpdate from error
             return (*(no_update,) * 5, told, told)
         shown = run_table.rows(summaries)
-        if (cursor := live.digest(shown)) == known:
+        if (cursor := live.digest([shown, search])) == known:
             raise PreventUpdate
         projects = sorted({run["project"] for run in summaries})
-        return shown, run_table.counted(summaries), projects, not shown, bool(shown), "", cursor
+        nothing = not shown and not search
+        counted = run_table.counted(summaries, more=bool(summaries.next_cursor))
+        return shown, counted, projects, nothing, not nothing, "", cursor
 
 
 def _empty() -> Any:
