@@ -56,6 +56,45 @@ class Steps:
         }
         return Steps(self.step[chosen], self.attempt[chosen], self.time[chosen], metrics)
 
+    @property
+    def nbytes(self) -> int:
+        """Count the bytes of all arrays."""
+        keys = self.step.nbytes + self.attempt.nbytes + self.time.nbytes
+        columns = self.metrics.values()
+        return keys + sum(column.value.nbytes + column.present.nbytes for column in columns)
+
+    def only(self, names: Sequence[str]) -> Steps:
+        """Give the named metrics alone."""
+        metrics = {name: self.metrics[name] for name in names}
+        return Steps(self.step, self.attempt, self.time, metrics)
+
+    def within(self, wanted: Range) -> Steps:
+        """Give the rows of a range alone."""
+        hit = np.ones(len(self.step), dtype=bool)
+        if wanted.from_step is not None:
+            hit &= self.step >= wanted.from_step
+        if wanted.to_step is not None:
+            hit &= self.step <= wanted.to_step
+        if wanted.attempt is not None:
+            hit &= self.attempt == wanted.attempt
+        return self if hit.all() else self.rows(np.flatnonzero(hit))
+
+    def updated(self, changed: Steps) -> Steps:
+        """Give these rows with the changed ones in place of, or beside, the old; same metrics."""
+        if not len(changed.step):
+            return self
+        both = _concatenated(self, changed)
+        order = np.lexsort((both.step, both.attempt))  # stable: of one key the changed row is last
+        step, attempt = both.step[order], both.attempt[order]
+        last = (np.diff(step, append=-1) != 0) | (np.diff(attempt, append=-1) != 0)
+        return both.rows(order[last])
+
+    def joined(self, other: Steps) -> Steps | None:
+        """Give the metrics of both; None unless both have the same rows in the same order."""
+        same = np.array_equal(self.step, other.step) and np.array_equal(self.attempt, other.attempt)
+        metrics = {**self.metrics, **other.metrics}
+        return Steps(self.step, self.attempt, self.time, metrics) if same else None
+
     def newest(self) -> Steps:
         """Keep each step's newest attempt only, ascending by step."""
         order = np.lexsort((self.attempt, self.step))
@@ -73,13 +112,33 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Say which rows of a run to read; None leaves a side or the attempt open."""
+    """Say which rows of a run to read; None leaves a side or the attempt open.
+
+    ``after_revision`` asks only for rows that changed after that revision of the run.
+    """
 
     run_id: UUID
     phase: str
     from_step: int | None = None
     to_step: int | None = None
     attempt: int | None = None
+    after_revision: int | None = None
+
+
+def _concatenated(one: Steps, two: Steps) -> Steps:
+    metrics = {
+        name: Column(
+            np.concatenate([column.value, two.metrics[name].value]),
+            np.concatenate([column.present, two.metrics[name].present]),
+        )
+        for name, column in one.metrics.items()
+    }
+    return Steps(
+        np.concatenate([one.step, two.step]),
+        np.concatenate([one.attempt, two.attempt]),
+        np.concatenate([one.time, two.time]),
+        metrics,
+    )
 
 
 def read_steps(
@@ -118,6 +177,7 @@ def _where(wanted: Range) -> sql.Composed:
         "step >= {}": wanted.from_step,
         "step <= {}": wanted.to_step,
         "attempt = {}": wanted.attempt,
+        "revision > {}": wanted.after_revision,
     }
     given = [
         sql.SQL(limit).format(sql.Literal(value))

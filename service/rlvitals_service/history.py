@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 from uuid import UUID
 
 import msgspec
 import numpy as np
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel
 
 from rlvitals.records import encode_scalar
 from rlvitals_service import buckets
 from rlvitals_service.auth import Reader
-from rlvitals_service.columns import Range, Steps, read_steps
+from rlvitals_service.columns import Range, Steps
 from rlvitals_service.database import Transaction, database_of
 from rlvitals_service.errors import Forbidden, Invalid, NotFound, Unauthenticated, responses
 from rlvitals_service.export import MEDIA_TYPES, Format, blocks, export
 from rlvitals_service.lookup import FoundRun, find_run
 from rlvitals_service.parts import canonical_name
+from rlvitals_service.series_cache import SeriesCache
 
 router = APIRouter(tags=["history"])
 
@@ -128,9 +129,18 @@ def read_history(
         return Response(status_code=304, headers=headers)
     if question.format != "json":
         return _file(request, wanted, names, question.format, question.attempt is None, headers)
-    rows = read_steps(connection, wanted, names)
+    rows = _cache(request.app).read(connection, wanted, names, found.revision)
     body = _answer(found, question, rows)
     return Response(msgspec.json.encode(body), media_type="application/json", headers=headers)
+
+
+def install(app: FastAPI) -> None:
+    """Give the app the memory of the series it has read."""
+    app.state.series = SeriesCache()
+
+
+def _cache(app: FastAPI) -> SeriesCache:
+    return cast("SeriesCache", app.state.series)
 
 
 def _file(
