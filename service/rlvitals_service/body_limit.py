@@ -1,4 +1,7 @@
-"""Refuse a body over the limit whatever the endpoint, before the framework gathers it."""
+"""Refuse a body over the limit whatever the endpoint, before the framework gathers it.
+
+The framework has such a limit too, and answers it in plain text; ours has the one shape of errors.
+"""
 
 from __future__ import annotations
 

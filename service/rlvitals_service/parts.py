@@ -10,7 +10,6 @@ from hashlib import blake2b
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from rlvitals.metrics.catalog import canonical
 from rlvitals.metrics.groups import Groups
@@ -27,10 +26,8 @@ MOST_GROUPS = 65_536
 MOST_SCALARS = 2_000
 LONGEST_NAME = 200
 LONGEST_LABEL = 512
-LARGEST_REWARD = 1e100  # its square must stay finite
 LARGEST_COUNT = 2**40  # sums of many must fit 64 bits
 COUNTERS = ("dropped", "errored", "filtered", "advantage_groups", "advantage_zero")
-REWARDS = ("reward_mean", "reward_std", "reward_min", "reward_max")
 
 _pack = msgspec.msgpack.Encoder(order="sorted").encode
 _unpack_scalars = msgspec.msgpack.Decoder(dict[str, float]).decode
@@ -176,21 +173,22 @@ def _replace_groups(part: Part, record: StepRecord) -> None:
 
 
 def read_groups(columns: GroupColumns) -> Groups:
-    """Read and check the columns of a record; ValueError names the column and the entry."""
+    """Read and check the columns of a record; ValueError names the column."""
     length = len(columns.size)
     if length > MOST_GROUPS:
         msg = f"groups.size: {length} groups; at most {MOST_GROUPS} a record"
         raise ValueError(msg)
+    if max(columns.size, default=0) > LARGEST_GROUP:
+        msg = f"groups.size: over {LARGEST_GROUP} rollouts in one group"
+        raise ValueError(msg)
     given = {name: getattr(columns, name) for name in columns.__struct_fields__}
-    for name, column in given.items():
-        if column is not None and len(column) != length:
-            msg = f"groups.{name}: {len(column)} entries where size has {length}"
-            raise ValueError(msg)
     for name in ("group_id", "prompt_id"):
         given[name] = _labels(name, given[name])
-    groups = Groups.from_columns(given)
-    _check_groups(groups)
-    return groups
+    try:
+        return Groups.from_columns(given)
+    except ValueError as error:
+        msg = f"groups.{error}"
+        raise ValueError(msg) from None
 
 
 def _labels(name: str, labels: list[str] | None) -> list[str] | None:
@@ -202,28 +200,6 @@ def _labels(name: str, labels: list[str] | None) -> list[str] | None:
             raise ValueError(msg)
     joined = "".join(labels)
     return labels if joined.isascii() and "\x00" not in joined else list(map(clean_text, labels))
-
-
-def _check_groups(groups: Groups) -> None:
-    size = groups.size
-    _refuse("size", size > LARGEST_GROUP, f"over {LARGEST_GROUP} rollouts in one group")
-    for name in REWARDS:
-        column = getattr(groups, name)
-        needed = size > (1 if name == "reward_std" else 0)
-        _refuse(name, needed & np.isnan(column), "missing although the group has rewards")
-        _refuse(name, np.abs(column) > LARGEST_REWARD, f"beyond ±{LARGEST_REWARD:g}")
-    _refuse("reward_std", groups.reward_std < 0, "negative")
-    _refuse("reward_max", groups.reward_max < groups.reward_min, "below reward_min")
-    for name in ("n_correct", "n_failed"):
-        column = getattr(groups, name)
-        if column is not None:
-            _refuse(name, column > size, "more than the group has rewards")
-
-
-def _refuse(name: str, wrong: Any, reason: str) -> None:
-    if wrong.any():
-        msg = f"groups.{name}[{int(np.argmax(wrong))}]: {reason}"
-        raise ValueError(msg)
 
 
 def read_counts(counts: Mapping[str, Sequence[int]]) -> Tally:

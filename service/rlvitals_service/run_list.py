@@ -15,6 +15,7 @@ from sqlalchemy import (
     Select,
     Text,
     and_,
+    any_,
     func,
     literal,
     or_,
@@ -105,7 +106,7 @@ def _filtered(query: Select[Any], principal: Principal, wanted: Wanted) -> Selec
     if wanted.states:
         query = query.where(run.c.state.in_(wanted.states))
     if wanted.tag is not None:
-        query = query.where(run.c.tags.any(wanted.tag))
+        query = query.where(literal(wanted.tag) == any_(run.c.tags))
     if wanted.search:
         words = func.array_to_string(run.c.tags, " ")
         texts = (run.c.name, run.c.group, words, run.c.notes)
