@@ -213,6 +213,7 @@ class Switch:
         self.directive = Directive(version=1, mode="on", **directive)
 
     def __call__(self, prompts: Any, completions: list[str], **_: Any) -> list[float]:
+        """Reward nothing, and count."""
         self.left -= 1
         if self.left == 0:
             self.run._control.receive(self.directive)
