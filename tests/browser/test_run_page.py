@@ -15,6 +15,10 @@ pytestmark = pytest.mark.browser
 TRACES = "#panel-acr .scatterlayer .trace"
 RANGES = """() => [...document.querySelectorAll('.run-page .js-plotly-plot')]
     .map((plot) => plot._fullLayout && plot._fullLayout.xaxis.range.map(Math.round))"""
+ALL_SHOW = f"""(ends) => {{
+    const shown = ({RANGES})();
+    return shown.length > 4 && shown.every((r) => r && r[0] === ends[0] && r[1] === ends[1]);
+}}"""
 
 
 def run_page(dashboard: Dashboard, training: Training) -> str:
@@ -75,34 +79,25 @@ def test_zoom_is_shared_kept_and_in_the_address(
     expect(page.locator("#panel-tail .scatterlayer .trace").first).to_be_attached()
     drag_zoom(window, "panel-gradient", 0.25, 0.5)
     page.wait_for_function("() => new URLSearchParams(location.search).get('from')")
-    ends = [
-        int(v)
-        for v in page.evaluate(
-            "() => ['from', 'to'].map((n) => new URLSearchParams(location.search).get(n))"
-        )
-    ]
+    asked = page.evaluate("() => Object.fromEntries(new URLSearchParams(location.search))")
+    ends = [int(asked["from"]), int(asked["to"])]
     assert 10 <= ends[0] <= 18
     assert 26 <= ends[1] <= 33
-    page.wait_for_function(
-        f"(ends) => ({RANGES})().every((r) => r[0] === ends[0] && r[1] === ends[1])", arg=ends
-    )
+    page.wait_for_function(ALL_SHOW, arg=ends)
     run.advance(5)
     expect(page.locator("#run-step")).to_have_text("64")
     assert all(shown == ends for shown in page.evaluate(RANGES))
     page.reload()
-    page.wait_for_function(
-        f"(ends) => {{ const r = ({RANGES})(); return r.length > 4 && r.every((v) => v && v[0] === ends[0] && v[1] === ends[1]) }}",
-        arg=ends,
-    )
+    page.wait_for_function(ALL_SHOW, arg=ends)
     page.locator("#range-reset").click()
-    page.wait_for_function(f"() => ({RANGES})().every((r) => r[0] === 0 && r[1] === 64)")
+    page.wait_for_function(ALL_SHOW, arg=[0, 64])
     assert "from=" not in page.url
 
 
 def test_directive_goes_from_wish_to_effect(
     dashboard: Dashboard, open_page: Callable[..., Window], training: Callable[..., Training]
 ) -> None:
-    """A directive shows as pending, in force since a step, and withdrawn, as the trainer answers."""
+    """A directive shows as pending, in force since a step and withdrawn, as the trainer answers."""
     run = training(name="treated")
     run.advance(20)
     page = open_page(run_page(dashboard, run)).page

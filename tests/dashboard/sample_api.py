@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
-from sample_runs import SIZE, FloatArray, SampleRun, directive, incident
+from tests.dashboard.sample_runs import SIZE, FloatArray, SampleRun, directive, incident
 
-from rlvitals.api import ApiError
+from rlvitals.api import ApiError, Page
 
 REST_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
@@ -182,10 +182,11 @@ class SampleApi:
         self.failure: Exception | None = None
         self.asked: list[str] = []
 
-    def runs(self, **filters: Any) -> list[dict[str, Any]]:
-        """List runs, newest first."""
+    def runs(self, *, search: str | None = None, limit: int | None = None) -> Page:
+        """List runs whose name holds ``search``."""
         self._enter("runs")
-        return [self._summary(run) for run in self.known.values()]
+        found = [run for run in self.known.values() if (search or "") in run.name]
+        return Page(self._summary(run) for run in found[:limit])
 
     def run(self, run_id: str) -> dict[str, Any]:
         """Describe one run."""

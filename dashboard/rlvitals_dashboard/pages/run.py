@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dash import ALL, ClientsideFunction, Input, Output, State, ctx, dcc, html, no_update
+from dash import ALL, ClientsideFunction, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
 from rlvitals.api import ApiError
@@ -20,7 +20,6 @@ from rlvitals_dashboard import (
     words,
 )
 from rlvitals_dashboard.panels import PANELS
-from rlvitals_dashboard.parts import aria
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,59 +27,13 @@ if TYPE_CHECKING:
     from rlvitals.api import Api
     from rlvitals_dashboard.live import View
 
-TICK_MILLISECONDS = 2000
 MORE = 24
-SKELETON = tiles.tiles({}, 0)
 HEAD = ("name", "state", "project", "tags", "step", "seen", "verdict", "trouble")
 
 
 def layout(run_id: str = "", **_query: str) -> Any:
     """Lay out the page of a run; data follows at the first tick."""
-    return html.Main(
-        [
-            html.P(id="run-trouble", className="banner", role="alert"),
-            _head(),
-            html.Div(parts.tile_row(SKELETON), id="run-tiles", className="tiles"),
-            _range_row(),
-            html.Div(
-                [
-                    html.Div(
-                        [
-                            *[parts.panel_card(panel) for panel in PANELS],
-                            html.H2("Everything else", className="section-title"),
-                            html.Div([], id="run-more", className="small-panels"),
-                            html.Button(
-                                "Show more", id="more-button", className="button", hidden=True
-                            ),
-                            groups.card(),
-                        ],
-                        className="panels",
-                    ),
-                    html.Aside(
-                        [
-                            html.Section(
-                                [html.H2("Incidents"), html.Div(id="incident-list")],
-                                className="card incidents",
-                            ),
-                            control.card(),
-                        ],
-                        className="side",
-                    ),
-                ],
-                className="run-body",
-            ),
-            dcc.Store(id="run-id", data=run_id),
-            dcc.Store(id="run-cursor", data={"head": "", "data": "", "small": ""}),
-            dcc.Store(id="run-figures"),
-            dcc.Store(id="run-view"),
-            dcc.Store(id="run-busy", data=False),
-            dcc.Store(id="run-pulse"),
-            dcc.Store(id="run-nudge"),
-            dcc.Store(id="run-acknowledged"),
-            dcc.Interval(id="run-tick", interval=TICK_MILLISECONDS),
-        ],
-        className="page run-page",
-    )
+    return run_layout.page(run_id)
 
 
 def register(app: Any, api: Api) -> None:
@@ -146,51 +99,6 @@ def _head_values(run: Mapping[str, Any]) -> dict[str, Any]:
         "verdict": parts.verdict(run),
         "trouble": "",
     }
-
-
-def _head() -> Any:
-    return html.Header(
-        [
-            html.Div(
-                [
-                    html.H1(" ", id="run-name"),
-                    html.Span(id="run-state"),
-                    html.Span(id="run-project", className="muted"),
-                    html.Span(id="run-tags", className="tags"),
-                ],
-                className="run-title",
-            ),
-            html.Div(
-                [
-                    html.Span(["step ", html.B("–", id="run-step", className="num")]),
-                    html.Span(["seen ", html.Span(id="run-seen", className="num")]),
-                ],
-                className="run-facts muted",
-            ),
-            html.P(" ", id="run-verdict", className="verdict", **aria(live="polite")),
-        ],
-        className="run-head",
-    )
-
-
-def _range_row() -> Any:
-    ends: dict[str, Any] = {"type": "text", "inputMode": "numeric", "debounce": True}
-    return html.Div(
-        [
-            html.Span("Steps", id="range-label"),
-            dcc.Input(id="range-from", placeholder="first", **ends),
-            html.Span("to"),
-            dcc.Input(id="range-to", placeholder="newest", **ends),
-            html.Button("Whole run", id="range-reset", className="button"),
-            html.Span(
-                "Drag in a chart to zoom all of them; double click to go back.",
-                className="muted wide-only",
-            ),
-        ],
-        className="range-row row",
-        role="group",
-        **aria(labelledby="range-label"),
-    )
 
 
 def _register_gate(app: Any) -> None:
