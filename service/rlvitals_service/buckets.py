@@ -46,10 +46,13 @@ def select(
     nonfinite = np.flatnonzero(~finite)
     if len(values) <= max_points:
         return Selection(np.arange(len(values)), nonfinite, sampled=False)
-    kept = np.flatnonzero(finite)
-    extremes = kept[_extremes(steps[kept], values[kept], max_points, _at(segments, kept))]
+    if len(nonfinite):
+        kept = np.flatnonzero(finite)
+        extremes = kept[_extremes(steps[kept], values[kept], max_points, _at(segments, kept))]
+    else:
+        extremes = _extremes(steps, values, max_points, segments)
     index = np.union1d(extremes, [0, len(values) - 1])
-    return Selection(index, nonfinite, sampled=int(finite[index].sum()) < len(kept))
+    return Selection(index, nonfinite, sampled=int(finite[index].sum()) < int(finite.sum()))
 
 
 def _at(segments: IntArray | None, kept: IntArray) -> IntArray | None:
@@ -73,7 +76,8 @@ def _extremes(
 def _first(hit: NDArray[np.bool_], bucket: IntArray) -> IntArray:
     """Give each bucket's first hit; every bucket has one."""
     positions = np.flatnonzero(hit)
-    return positions[np.unique(bucket[positions], return_index=True)[1]]
+    first: IntArray = positions[np.diff(bucket[positions], prepend=-1) != 0]
+    return first
 
 
 def _bucket_starts(steps: IntArray, segments: IntArray | None, most: int) -> IntArray:

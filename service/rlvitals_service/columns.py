@@ -21,6 +21,7 @@ from rlvitals_service.parts import canonical_name
 from rlvitals_service.tables import STEP_METRICS
 
 HEADER_BYTES = 20  # dimensions, null flag, element type, size, lower bound
+FLOATS = np.dtype([("length", ">i4"), ("value", ">f8")])
 NULL_WORD = 0xFFFFFFFF  # the length -1, which stands for a NULL element
 Numbers = NDArray[np.int64] | NDArray[np.float64]
 
@@ -216,6 +217,9 @@ def decode_integers(data: bytes | None, width: int) -> NDArray[np.int64]:
 
 def decode_floats(data: bytes) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Decode a binary array of float8 into presence and values (NaN for NULL)."""
+    if not int.from_bytes(data[4:8]):  # says whether there are NULLs
+        whole = np.frombuffer(data, FLOATS, offset=HEADER_BYTES)["value"].astype(np.float64)
+        return np.ones(len(whole), dtype=bool), whole
     words = np.frombuffer(data, ">u4", offset=HEADER_BYTES)
     nulls = _null_words(words)
     numbers = np.delete(words, nulls).reshape(-1, 3)[:, 1:]  # each with its length before it

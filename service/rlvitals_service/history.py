@@ -179,8 +179,10 @@ def _series(
 ) -> tuple[dict[str, Any], bool]:
     """Give one metric's points as JSON-able columns, and whether some were left out."""
     column = rows.metrics[name]
-    step, value = rows.step[column.present], column.value[column.present]
-    attempt = rows.attempt[column.present]
+    step, value, attempt = rows.step, column.value, rows.attempt
+    if not column.present.all():
+        has = column.present
+        step, value, attempt = step[has], value[has], attempt[has]
     chosen = buckets.select(step, value, max_points, attempt if every_attempt else None)
     lost = chosen.nonfinite
     series: dict[str, Any] = {

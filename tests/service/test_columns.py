@@ -59,7 +59,7 @@ def test_floats_decode_for_any_values(values: list[float | None]) -> None:
     elements = [
         struct.pack(">i", -1) if value is None else struct.pack(">id", 8, value) for value in values
     ]
-    header = struct.pack(">iiiii", 1, 1, 701, len(values), 1)
+    header = struct.pack(">iiiii", 1, None in values, 701, len(values), 1)
     present, decoded = decode_floats(header + b"".join(elements))
     assert present.tolist() == [value is not None for value in values]
     sent = np.array([value for value in values if value is not None])
