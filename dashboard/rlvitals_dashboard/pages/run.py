@@ -14,6 +14,7 @@ from rlvitals_dashboard import (
     incidents,
     live,
     parts,
+    run_layout,
     tiles,
     trouble,
     wishes,
