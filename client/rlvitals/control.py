@@ -32,7 +32,7 @@ class Control:
     ) -> None:
         self._acknowledge, self._source = acknowledge, source
         self._abilities = frozenset(abilities)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may reweight while in here
         self._directive: Directive | None = None
         self._spent: dict[int, AckStatus] = {}
         self._decisions: OrderedDict[Decision, Directive | None] = OrderedDict()

@@ -100,7 +100,7 @@ class Delivery:
         except Refused as refusal:
             if refusal.status not in (400, TOO_LARGE, 422):
                 raise
-            self._shrink(refusal, batch, last)
+            self._shrink(transport, refusal, batch, last)
             return True
         self._batch_records = BATCH_RECORDS
         self.sent_records += len(batch.records)
@@ -139,21 +139,21 @@ class Delivery:
         records: dict[Key, StepRecord] = {}
         batch, last = StepBatch(), found[0]
         for frame in found:
-            if frame.kind == frames.RECORD:
-                record = msgspec.msgpack.decode(frame.body, type=StepRecord)
-                key = key_of(record)
-                if key not in records and len(records) >= self._batch_records:
-                    break
-                record.attempt = self._run().attempt
-                records[key] = merge(records[key], record) if key in records else record
-            else:
-                self._take(frame, batch)
+            if frame.kind == frames.RECORD and len(records) >= self._batch_records:
+                break
+            with self._losses.guard("unreadable", "a spooled record cannot be read"):
+                self._take(frame, batch, records)
             last = frame
         batch.records = [msgspec.Raw(msgspec.msgpack.encode(record)) for record in records.values()]
         return batch, last
 
-    def _take(self, frame: Frame, batch: StepBatch) -> None:
-        if frame.kind == frames.ACKNOWLEDGEMENT:
+    def _take(self, frame: Frame, batch: StepBatch, records: dict[Key, StepRecord]) -> None:
+        if frame.kind == frames.RECORD:
+            record = msgspec.msgpack.decode(frame.body, type=StepRecord)
+            record.attempt = self._run().attempt
+            key = key_of(record)
+            records[key] = merge(records[key], record) if key in records else record
+        elif frame.kind == frames.ACKNOWLEDGEMENT:
             batch.acknowledgements.append(msgspec.msgpack.decode(frame.body, type=Acknowledgement))
         elif frame.kind == frames.ALERT:
             batch.alerts.append(msgspec.msgpack.decode(frame.body, type=AlertRecord))
@@ -176,13 +176,18 @@ class Delivery:
             self._losses.add("rejected", f"the service rejected a record: {reason}")
         self._on_directive(answer.directive)
 
-    def _shrink(self, refusal: Refused, batch: StepBatch, last: Frame) -> None:
+    def _shrink(
+        self, transport: Transport, refusal: Refused, batch: StepBatch, last: Frame
+    ) -> None:
         """Halve a batch that was refused whole; a single refused record is given up."""
         if len(batch.records) > 1:
             self._batch_records = max(1, len(batch.records) // 2)
             return
         reason = "too_large" if refusal.status == TOO_LARGE else "rejected"
         self._losses.add(reason, f"the service refused a record: {refusal.message}")
+        if batch.records:
+            batch.records = []
+            self._post(transport, batch)
         self._store.acknowledge(last)
         self._batch_records = BATCH_RECORDS
 

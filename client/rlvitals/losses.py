@@ -19,7 +19,8 @@ class Losses:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._warned: set[str] = set()
-        self._lock = threading.Lock()
+        # Re-entrant: a signal handler may log while the same thread is in here.
+        self._lock = threading.RLock()
 
     def add(self, reason: str, detail: object = "", count: int = 1) -> None:
         """Count a loss; warn when it is the first of its reason."""

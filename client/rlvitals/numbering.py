@@ -15,7 +15,7 @@ class Numbering:
     """Remember the current step and how often a generation was logged in it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may log while in here
         self._step = 0
         self._explicit = False
         self._seen: set[str] = set()
@@ -26,17 +26,18 @@ class Numbering:
         """Give the step that a call without a step would mean now."""
         return self._step
 
-    def step(self, given: Any, kind: str) -> int:
+    def step(self, given: Any, kind: str | None) -> int:
         """Settle the step of a call of some kind.
 
         A given step is taken as it is, also when it goes back. Without one, the last given step
-        holds; if none was ever given, a counter does, which moves on when a kind comes again.
+        holds; if none was ever given, a counter does, which moves on when a kind comes again and
+        stays for the kind None.
         """
         if given is not None:
             self._step = step = checked_step(given)
             self._explicit = True
             return step
-        if self._explicit:
+        if self._explicit or kind is None:
             return self._step
         with self._lock:
             if kind in self._seen:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from rlvitals import capture
 from rlvitals.control import Control
 from rlvitals.items import Advantages, Finish, Item, Rewards, Scalars
-from rlvitals.losses import Losses, describe
+from rlvitals.losses import Guard, Losses, describe
 from rlvitals.numbering import Numbering, checked_step
 from rlvitals.outbox import Outbox, Store
 from rlvitals.records import AlertRecord, Directive, Phase, Stage
@@ -73,17 +73,25 @@ class Run:
         if settings.mode != "disabled":
             self._begin()
 
-    def log(self, metrics: Mapping[str, Any], step: Any = None, *, phase: Phase = "train") -> None:
+    def log(
+        self,
+        metrics: Mapping[str, Any],
+        step: Any = None,
+        *,
+        phase: Phase = "train",
+        commit: bool | None = None,
+    ) -> None:
         """Record named numbers of a step.
 
         Takes Python and NumPy numbers, tensors of one value on any device, texts of numbers and
         None; NaN and infinities keep their class. Without `step` the last one given holds, or a
-        counter of the run's own when none ever was.
+        counter of the run's own when none ever was; `commit=False` keeps that counter in place.
         """
         if self._closed:
             return self._ignore()
         try:
-            at = self._numbering.step(step, LOG_KINDS[phase])
+            kind = LOG_KINDS[phase]
+            at = self._numbering.step(step, None if commit is False else kind)
             self._put(Scalars(at, phase, time.time(), capture.copy_scalars(metrics)))
         except Exception as error:  # noqa: BLE001 - nothing reaches training
             self._refused("log", error)
@@ -245,6 +253,10 @@ class Run:
         """Count what was dropped in this process, by reason."""
         return self._losses.snapshot()
 
+    def guard(self, what: str) -> Guard:
+        """Give a with-block in which any error is counted as a loss; for hooks of trainers."""
+        return self._losses.guard("hook_failed", what)
+
     def wait_registered(self, seconds: float = 5.0) -> bool:
         """Wait until the service knows this run; False when it did not answer in time."""
         return self._sender is not None and self._sender.registered.wait(seconds)
@@ -390,8 +402,8 @@ class Run:
         outbox = self._outbox
         if outbox is None:
             return
-        outbox.put(Finish(state, exit_code, plain(self.summary)))
         self._closed, self._deaf = True, "after_finish"
+        outbox.put(Finish(state, exit_code, plain(self.summary)))
         written = outbox.finished.wait(self.settings.finish_seconds)
         complete = False
         if self._sender is not None:

@@ -166,9 +166,11 @@ def test_a_single_record_too_large_is_given_up_and_counted(new_run: NewRun, reco
     recorder.largest_body = 3000
     run = new_run()
     run.log({f"metric_{i}": 1.0 for i in range(1000)}, step=0)
+    run.alert("beside it")
     run.log({"loss": 1.0}, step=1)
     run.finish()
     assert recorder.scalars("loss") == {1: 1.0}
+    assert [alert.title for alert in recorder.alerts] == ["beside it"]
     assert run.losses == {"too_large": 1}
     assert recorder.lost == {"too_large": 1}
 

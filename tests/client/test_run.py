@@ -369,3 +369,29 @@ def test_records_of_one_step_travel_together(new_run: NewRun, recorder: Any) -> 
     run.log({"kl": 2.0}, step=0)
     run.finish()
     assert list(recorder.arrivals.values()) == [1]
+
+
+def test_commit_false_keeps_the_counter_in_place(new_run: NewRun, recorder: Any) -> None:
+    """As with other trackers, what is logged with commit=False belongs to the step to come."""
+    run = new_run()
+    for value in range(2):
+        run.log({"loss": value})
+        run.log({"kl": value}, commit=False)
+    run.finish()
+    assert recorder.scalars("loss") == recorder.scalars("kl") == {0: 0.0, 1: 1.0}
+
+
+def test_a_record_that_cannot_be_read_back_costs_itself_only(
+    new_run: NewRun, recorder: Any
+) -> None:
+    """A spooled record the wire does not allow is counted, and the next ones are sent."""
+    run = new_run(source="s")
+    run.wait_registered()
+    run._outbox._reducer._source = "x" * 65
+    run.log({"loss": 1.0}, step=0)
+    recorder.wait(lambda: "unreadable" in run.losses)
+    run._outbox._reducer._source = "s"
+    run.log({"loss": 1.0}, step=1)
+    run.finish()
+    assert recorder.scalars("loss") == {1: 1.0}
+    assert run.losses == {"unreadable": 1}

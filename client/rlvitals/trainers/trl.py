@@ -113,8 +113,9 @@ class Handle:
 
     def _calculate_rewards(self, inner: Callable[..., Any], inputs: Any, *rest: Any) -> Any:
         rewards = inner(inputs, *rest)
-        self._rewards = rewards.detach()
-        self._prompt_ids = [prompt_id(row) for row in inputs]
+        self._rewards, self._prompt_ids = rewards.detach(), []
+        with self._run.guard("prompts have no ids"):
+            self._prompt_ids = [prompt_id(row) for row in inputs]
         return rewards
 
     def _generate(self, inner: Callable[..., Any], inputs: Any) -> Any:
@@ -144,7 +145,8 @@ class Handle:
         everywhere = accelerator.gather(advantages) if several else advantages
         weighed = everywhere
         if accelerator.is_main_process:
-            weighed = self._emit(everywhere, per_function, ids)
+            with self._run.guard("a generation was not observed"):
+                weighed = self._emit(everywhere, per_function, ids)
         changed = weighed is not everywhere
         if several:
             news = broadcast_object_list([weighed.cpu() if changed else None])[0]
