@@ -10,8 +10,10 @@ from types import FrameType
 
 import uvicorn
 from pydantic import ValidationError
+from sqlalchemy.exc import OperationalError
 
 from rlvitals_service.app import create_app
+from rlvitals_service.database import Database
 from rlvitals_service.logs import configure
 from rlvitals_service.settings import Settings
 
@@ -56,6 +58,9 @@ def main() -> int:
         app = create_app(settings)
     except ValueError as error:
         return _refuse(str(error))
+    unreachable = _unreachable(app.state.database)
+    if unreachable:
+        return _refuse(f"The database does not answer: {unreachable}")
     config = uvicorn.Config(
         app,
         host=settings.host,
@@ -76,6 +81,15 @@ def _serve(server: Server) -> int:
         signal.signal(number, lambda *_: None)
     server.run()
     return 0 if server.started else 1
+
+
+def _unreachable(database: Database) -> str | None:
+    """Say why the database cannot be reached; None when it can."""
+    try:
+        with database.transaction():
+            return None
+    except OperationalError as error:
+        return str(error.orig).strip().splitlines()[0]
 
 
 def _refuse(message: str) -> int:

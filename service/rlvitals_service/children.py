@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -66,6 +67,7 @@ class Child:
 
     def keep_alive(self, say: Say) -> None:
         """Start a dead process again, later and later; GivenUp when it will not stay."""
+        rotate(self.log)
         now = time.monotonic()
         if self.next_start is not None:
             if now >= self.next_start:
@@ -111,10 +113,14 @@ def bound_to_this_process(command: Sequence[str]) -> list[str]:
 
 
 def rotate(log: Path) -> None:
-    """Keep a log from growing for ever: one old file is kept."""
+    """Keep a log from growing for ever: one old file is kept.
+
+    Copied and emptied in place, because its writer holds it open (and appends).
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists() and log.stat().st_size > LOG_BYTES:
-        log.replace(log.with_name(f"{log.name}.1"))
+        shutil.copyfile(log, log.with_name(f"{log.name}.1"))
+        os.truncate(log, 0)
 
 
 def _how(code: int) -> str:

@@ -101,6 +101,8 @@ def migrate(argv: Sequence[str]) -> int:
     """Bring the database that RLVITALS_DATABASE_URL names up to date."""
     parser = argparse.ArgumentParser("rlvitals migrate", description=migrate.__doc__)
     parser.parse_args(argv)
+    from sqlalchemy.exc import OperationalError
+
     from rlvitals_service import migrate as migrations
     from rlvitals_service.database import Database
     from rlvitals_service.settings import Settings
@@ -109,11 +111,14 @@ def migrate(argv: Sequence[str]) -> int:
     if not settings.database_url:
         msg = "Set RLVITALS_DATABASE_URL; the database of `rlvitals up` is migrated when it starts."
         raise CannotStart(msg)
-    database = Database.from_settings(settings)
     try:
-        migrations.upgrade(database)
-    finally:
-        database.dispose()
+        database = Database.from_settings(settings)
+        try:
+            migrations.upgrade(database)
+        finally:
+            database.dispose()
+    except (ValueError, OperationalError) as error:
+        raise CannotStart(f"Cannot migrate: {str(error).splitlines()[0]}") from error
     say(f"The database is at revision {migrations.head()}.")
     return 0
 

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from types import FrameType
 
 from rlvitals_service.children import Child, GivenUp, Say
-from rlvitals_service.local import CannotStart, DataFolder, check_port
+from rlvitals_service.local import CannotStart, DataFolder, check_port, free_port
 from rlvitals_service.postgres import EmbeddedPostgres, PostgresError
 
 READY_SECONDS = 120.0
@@ -62,9 +62,7 @@ class Stack:
         if self.with_dashboard and find_spec("rlvitals_dashboard.__main__") is None:
             self.with_dashboard = False
             self.say(NEEDS_DASHBOARD)
-        check_port(self.host, self.port, "--port")
-        if self.with_dashboard:
-            check_port(self.host, self.dashboard_port, "--dashboard-port")
+        self._take_ports()
         named = None if self.own_database else os.environ.get("RLVITALS_DATABASE_URL")
         url = named or self._start_database()
         self._start_child("service", f"{self.url}/readyz", self._service_environment(url))
@@ -77,7 +75,10 @@ class Stack:
             child.keep_alive(self.say)
         if self.database is not None and not self.database.is_running:
             self.say("The database ended; starting it again.")
-            self.database.start()
+            try:
+                self.database.start()
+            except PostgresError as error:
+                raise GivenUp(str(error)) from error
 
     def stop(self) -> None:
         """Stop the dashboard, the service and the database, in this order, within bounds."""
@@ -87,6 +88,18 @@ class Stack:
         self.children.clear()
         if self.database is not None:
             self.database.stop()
+
+    def _take_ports(self) -> None:
+        """Check the ports; 0 stands for any free one."""
+        self.port = self.port or free_port(self.host, 0)
+        check_port(self.host, self.port, "--port")
+        if not self.with_dashboard:
+            return
+        self.dashboard_port = self.dashboard_port or free_port(self.host, 0)
+        if self.dashboard_port == self.port:
+            msg = f"Service and dashboard cannot share port {self.port}: see --dashboard-port."
+            raise CannotStart(msg)
+        check_port(self.host, self.dashboard_port, "--dashboard-port")
 
     def _start_database(self) -> str:
         self.database = EmbeddedPostgres(self.folder.postgres)

@@ -122,3 +122,30 @@ def test_a_taken_port_is_named_with_its_option(tmp_path: Path) -> None:
     assert f"Port {port} is taken" in refused.stderr
     assert "--dashboard-port" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_a_database_that_does_not_answer_is_said_plainly(tmp_path: Path) -> None:
+    """With a wrong RLVITALS_DATABASE_URL, `up` and `migrate` fail with words, not a traceback."""
+    nowhere = "postgresql://nobody@127.0.0.1:1/nothing"
+    ports = ("--port", "0", "--dashboard-port", "0")
+    started = run(tmp_path, "up", *ports, RLVITALS_DATABASE_URL=nowhere)
+    assert started.returncode == 1
+    assert "service could not start" in started.stderr
+    assert "The database does not answer" in started.stderr
+    assert "service.log" in started.stderr
+    migrated = run(tmp_path, "migrate", RLVITALS_DATABASE_URL=nowhere)
+    assert migrated.returncode == 1
+    assert "Cannot migrate" in migrated.stderr
+    unset = run(tmp_path, "migrate")
+    assert unset.returncode == 1
+    assert "RLVITALS_DATABASE_URL" in unset.stderr
+    for done in (started, migrated, unset):
+        assert "Traceback" not in done.stderr
+
+
+def test_one_port_cannot_serve_both(tmp_path: Path) -> None:
+    """The same port for service and dashboard is refused before anything starts."""
+    port = str(unused_port())
+    refused = run(tmp_path, "up", "--port", port, "--dashboard-port", port)
+    assert refused.returncode == 1
+    assert "--dashboard-port" in refused.stderr
