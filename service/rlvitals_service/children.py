@@ -41,6 +41,7 @@ class Child:
     log: Path
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
+    log_starts_at: int = field(default=0, init=False)
     restarts: int = field(default=0, init=False)
     next_start: float | None = field(default=None, init=False)
 
@@ -48,6 +49,7 @@ class Child:
         """Start the process, its output going to the log; on Linux it ends with this one."""
         rotate(self.log)
         with self.log.open("ab") as log:
+            self.log_starts_at = log.tell()
             self.process = subprocess.Popen(
                 bound_to_this_process(self.command),
                 env=dict(self.environment),
@@ -97,11 +99,12 @@ class Child:
             self.process.wait()
 
     def last_words(self) -> str:
-        """Quote the end of the log."""
+        """Quote the end of what the process wrote since it was last started."""
         try:
-            lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+            written = self.log.read_bytes()[self.log_starts_at :]
         except OSError:
-            lines = []
+            written = b""
+        lines = written.decode("utf-8", errors="replace").splitlines()
         quoted = "\n  ".join(line[:500] for line in lines[-LAST_LINES:])
         return f"Its log {self.log} ends with:\n  {quoted}"
 
