@@ -26,6 +26,8 @@ POLL_SECONDS = 0.004
 AWAKE_SECONDS = 0.1
 DOZE_SECONDS = 1.0
 DRAIN_ITEMS = 512
+STUCK_SECONDS = 2.0
+GIVE_WAY_SECONDS = 0.001
 MEMORY_FRAMES = 50_000
 MEMORY_READ = 200
 
@@ -45,7 +47,8 @@ class Outbox:
         capacity: int,
     ) -> None:
         self._queue: deque[Item] = deque()
-        self._capacity = capacity
+        self._capacity, self._crowded = capacity, capacity // 2
+        self._moved = time.monotonic()  # when the writer last got something done
         self._make_reducer, self._open_spool, self._losses = make_reducer, open_spool, losses
         self._doorbell = threading.Lock()
         self._doorbell.acquire()
@@ -63,14 +66,24 @@ class Outbox:
         self._thread.start()
 
     def put(self, item: Item) -> None:
-        """Queue an item; never block. The oldest goes when the queue is full."""
+        """Queue an item; the oldest goes when the queue is full."""
+        if len(self._queue) >= self._crowded:
+            self._make_room()
+        self._queue.append(item)
+        if self._dozing:
+            self._ring()
+
+    def _make_room(self) -> None:
+        """Let a writer that keeps moving catch up for a millisecond; do not wait for a stuck one.
+
+        Only a loop that logs faster than thousands of times a second ever gets here.
+        """
         if len(self._queue) >= self._capacity:
             with contextlib.suppress(IndexError):
                 self._queue.popleft()
                 self._losses.add("queue_full", "the disk does not keep up; the oldest were dropped")
-        self._queue.append(item)
-        if self._dozing:
-            self._ring()
+        elif time.monotonic() - self._moved < STUCK_SECONDS:
+            time.sleep(GIVE_WAY_SECONDS)
 
     def _ring(self) -> None:
         self._dozing = False
@@ -120,6 +133,7 @@ class Outbox:
             self._lost_written = lost
             made.insert(0, pack(frames.LOST, self._encoder.encode(lost)))
         self.store.append(made)
+        self._moved = time.monotonic()
         self.on_write()
         if any(isinstance(item, Finish) for item in items):
             self._stopping = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,19 +92,20 @@ class Reducer:
             failure_threshold=self._failure_threshold,
         )
         part = self._part((item.phase, item.step, item.generation, item.stage))
+        content = None
         if item.numbered:
-            part.carried = self._carried(item, groups)
-        part.add(groups, item.filtered, item.dropped)
+            content = _content(groups)
+            part.carried = self._carried(item, content)
+        part.add(groups, content, item.filtered, item.dropped)
         self._emit(made, part, item.time)
 
-    def _carried(self, item: Rewards, groups: Groups) -> bool:
+    def _carried(self, item: Rewards, content: Any) -> bool:
         """Say whether this very generation was logged at an earlier step.
 
         The content decides together with the number, since some trainers number the generations
         of each step from zero.
         """
         key = (item.phase, item.stage, item.generation)
-        content = _content(groups)
         first_step, first_content = self._generations.setdefault(key, (item.step, content))
         if first_content != content:
             self._generations[key] = (item.step, content)
@@ -147,6 +149,9 @@ class Reducer:
             name = self._names.get(given) or self._name(given)
             if name in ready and name != given:
                 continue
+            if type(value) is float:
+                ready[name] = value if isfinite(value) else encode_scalar(value)
+                continue
             with self._losses.guard(_scalar_reason(value), f"{name!r} was dropped"):
                 read = number(value)
                 ready[name] = None if read is None else encode_scalar(read)
@@ -171,12 +176,12 @@ class _Part:
         self._advantage_groups = self._advantage_zero = 0
         self._applied: int | None = None
 
-    def add(self, groups: Groups, filtered: int, dropped: int) -> None:
-        """Take the groups of one call; the same ones again change nothing."""
-        content = _content(groups)
-        if content in self._contents:
-            return
-        self._contents.append(content)
+    def add(self, groups: Groups, content: Any, filtered: int, dropped: int) -> None:
+        """Take the groups of one call; the same ones again under one number change nothing."""
+        if content is not None:
+            if content in self._contents:
+                return
+            self._contents.append(content)
         self._groups = groups if self._groups is None else Groups.concat([self._groups, groups])
         self._filtered += filtered
         self._dropped += dropped
@@ -235,13 +240,13 @@ def _short(given: Any) -> str:
 
 def _content(groups: Groups) -> Any:
     """Describe groups apart from their order, so that a shuffled resend is recognised."""
-    mean = np.round(groups.reward_mean, 9)
-    parts = [groups.size, mean, groups.reward_min, groups.reward_max]
+    columns = [groups.reward_max, groups.reward_min, np.round(groups.reward_mean, 9), groups.size]
     if groups.n_correct is not None:
-        parts.append(groups.n_correct)
-    rows = np.column_stack([np.nan_to_num(np.asarray(part, float), nan=-1e300) for part in parts])
-    ids = groups.group_id or [""] * len(groups)
-    return hash(tuple(sorted(zip(ids, map(tuple, rows.tolist()), strict=False))))
+        columns.append(groups.n_correct)
+    order = np.lexsort(columns)
+    return hash(
+        (*(column[order].tobytes() for column in columns), frozenset(groups.group_id or ()))
+    )
 
 
 def _scalar_reason(value: Any) -> str:

@@ -119,7 +119,8 @@ class Sender:
         except Refused as refusal:
             return self._refused(refusal)
         except Exception as error:  # noqa: BLE001 - a bug of ours must not end the thread
-            self._losses.add("internal", f"sending failed: {error!r}")
+            if not self._stop:  # a finish that gave up has closed the spool under this thread
+                self._losses.add("internal", f"sending failed: {error!r}")
             return self._backoff.next()
         self._backoff.reset()
         self._losses.forget("unreachable")

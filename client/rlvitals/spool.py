@@ -176,7 +176,7 @@ class Spool:
     def acknowledge(self, position: int) -> None:
         """Note that the service has everything up to a position."""
         with self._lock:
-            if position <= self._acked:
+            if position <= self._acked or self._descriptor < 0:
                 return
             self._acked = position
             if position == self._end and self._place(position) > REWIND_BYTES:

@@ -414,3 +414,41 @@ def test_broken_logging_does_not_reach_training(
     finally:
         logging.getLogger("rlvitals").removeHandler(handler)
     assert run.losses["log_refused"] == 1
+
+
+def test_a_burst_beyond_the_queue_is_kept_whole(home: Path) -> None:
+    """A loop faster than the disk is slowed by a hair rather than robbed of its steps."""
+    run = Run(replace(resolve(mode="offline"), queue_items=1000, finish_seconds=60.0))
+    for step in range(8000):
+        run.log({"loss": step}, step=step)
+    run.finish()
+    assert run.losses == {}
+    assert run.spool is not None
+    spool, steps, at = Spool.open(run.spool), [], 0
+    while frames := spool.read(at):
+        steps += [msgspec.msgpack.decode(f.body)["step"] for f in frames if f.kind == b"r"]
+        at = frames[-1].end
+    spool.close()
+    assert steps == list(range(8000))
+
+
+def test_a_stuck_disk_drops_the_oldest_and_counts(
+    new_run: NewRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the writer stands still, calls do not wait: the newest stay and losses are counted."""
+    stuck, go_on = threading.Event(), threading.Event()
+
+    def hang(self: Run) -> Spool:
+        stuck.set()
+        go_on.wait(60)
+        raise OSError("gave up")
+
+    monkeypatch.setattr(Run, "_open_spool", hang)
+    run = Run(replace(resolve(mode="offline"), queue_items=100, finish_seconds=30.0))
+    assert stuck.wait(10)
+    for step in range(250):
+        run.log({"loss": step}, step=step)
+    assert run.losses == {"queue_full": 150}
+    assert next(item.step for item in run._outbox._queue) == 150  # type: ignore[union-attr]
+    go_on.set()
+    run.finish()
