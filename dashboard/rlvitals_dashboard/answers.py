@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlvitals.metrics.gradient import robust_baseline
 from rlvitals_dashboard import series as sr
 from rlvitals_dashboard import words
 from rlvitals_dashboard.series import EMPTY, Columns
@@ -40,9 +39,8 @@ def gradient(columns: Columns) -> str:
     series = columns.get("grad_norm", EMPTY)
     if not series.step:
         return "No gradient norm yet: log it as grad_norm."
-    median, _ = robust_baseline(series.finite()[1])
     found = sr.spikes(series)
-    parts = [f"Now {words.number(series.last)}, usually {words.number(median)}"]
+    parts = [f"Now {words.number(series.last)}, usually {words.number(sr.usual(series))}"]
     if found:
         parts.append(f"spike at step {named_steps([s for s, _ in found])}")
     if series.nonfinite:

@@ -21,7 +21,7 @@ PERCENT = ":.1%"
 PLAIN = ":.4g"
 BAND_GREY = translucent(CONSTANT, 0.32)
 UPPER_EDGE, LOWER_EDGE = 0.975, 0.025
-MANY_DECADES, MOST_TICKS = 2, 6
+FEW_TICKS, MOST_TICKS = 3, 6
 
 
 def line(
@@ -127,14 +127,18 @@ def nonfinite_marks(columns: Columns, names: Iterable[str]) -> list[Trace]:
 
 
 def log_ticks(values: Sequence[float]) -> dict[str, Any]:
-    """Choose ticks for a log axis over positive values: decades, or 1, 2 and 5 when it is short."""
+    """Choose round ticks for a log axis over positive values: decades when there are enough."""
     if not values:
         return {}
-    low, high = math.log10(min(values)), math.log10(max(values))
-    digits = (1,) if high - low >= MANY_DECADES else (1, 2, 5)
-    step = max(1, math.ceil((high - low) / MOST_TICKS))
-    decades = range(math.floor(low), math.ceil(high) + 1, step)
-    ticks = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
+    low, high = min(values), max(values)
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    stride = max(1, math.ceil((last - first) / MOST_TICKS))
+    decades = range(first, last + 1, stride)
+    ticks: list[float] = []
+    for digits in ("1", "125", "12357", "123456789"):
+        ticks = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
+        if sum(low <= tick <= high for tick in ticks) >= FEW_TICKS:
+            break
     return {"tickvals": ticks, "ticktext": [words.number(tick) for tick in ticks]}
 
 

@@ -40,14 +40,38 @@ def card() -> Any:
     """Lay out the group table and the choice of its step."""
     number = {"function": "params.value == null ? '–' : d3.format('.3~f')(params.value)"}
     columns: list[dict[str, Any]] = [
-        {"field": "prompt", "headerName": "Prompt", "flex": 2, "minWidth": 150},
-        {"field": "state", "headerName": "State", "cellRenderer": "GroupState", "minWidth": 120},
-        {"field": "size", "headerName": "n", "width": 70},
-        {"field": "n_correct", "headerName": "Correct", "width": 95},
-        {"field": "reward_mean", "headerName": "Mean", "width": 90, "valueFormatter": number},
-        {"field": "reward_std", "headerName": "Std", "width": 90, "valueFormatter": number},
-        {"field": "reward_min", "headerName": "Min", "width": 80, "valueFormatter": number},
-        {"field": "reward_max", "headerName": "Max", "width": 80, "valueFormatter": number},
+        {"field": "prompt", "headerName": "Prompt", "flex": 2, "minWidth": 110},
+        {"field": "state", "headerName": "State", "cellRenderer": "GroupState", "width": 130},
+        {"field": "size", "headerName": "n", "flex": 1, "minWidth": 68},
+        {"field": "n_correct", "headerName": "Correct", "flex": 1, "minWidth": 68},
+        {
+            "field": "reward_mean",
+            "headerName": "Mean",
+            "flex": 1,
+            "minWidth": 68,
+            "valueFormatter": number,
+        },
+        {
+            "field": "reward_std",
+            "headerName": "Std",
+            "flex": 1,
+            "minWidth": 68,
+            "valueFormatter": number,
+        },
+        {
+            "field": "reward_min",
+            "headerName": "Min",
+            "flex": 1,
+            "minWidth": 68,
+            "valueFormatter": number,
+        },
+        {
+            "field": "reward_max",
+            "headerName": "Max",
+            "flex": 1,
+            "minWidth": 68,
+            "valueFormatter": number,
+        },
     ]
     return html.Section(
         [

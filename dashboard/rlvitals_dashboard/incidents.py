@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dash import html
 
 from rlvitals_dashboard import words
+from rlvitals_dashboard.theme import RANK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,8 +45,13 @@ def listed(incidents: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Give all incidents, open ones first; or say that there are none."""
     if not incidents:
         return [html.P("No incidents. Detectors watch every step.", className="muted")]
-    ordered = sorted(incidents, key=lambda incident: incident["state"] != "open")
+    ordered = sorted(incidents, key=_urgency)
     return [_item(incident, index == 0) for index, incident in enumerate(ordered)]
+
+
+def _urgency(incident: Mapping[str, Any]) -> tuple[bool, int, int]:
+    rank = RANK.get(incident["severity"], len(RANK))
+    return incident["state"] != "open", rank, -(incident.get("onset_step") or 0)
 
 
 def _when(incident: Mapping[str, Any]) -> str:

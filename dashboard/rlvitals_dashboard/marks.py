@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlvitals_dashboard import words
 from rlvitals_dashboard.theme import (
     ON_REMEDY,
+    RANK,
     REMEDY,
     SEVERITY_COLOUR,
     SEVERITY_SHAPE,
@@ -22,7 +23,6 @@ LABEL_WIDTH = 0.0085  # share of a wide panel that one letter takes
 MOST_BANDS = 60
 ROOM = 1.02  # a label may end a little right of the panel
 LEGEND, ROW, RIBBON, THIN = 26, 17, 15, 4  # heights in pixels
-RANK = {"critical": 0, "warning": 1, "info": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,26 +86,29 @@ def draw(figure: Figure, marks: Sequence[Mark], *, labelled: bool = True) -> Fig
     layout["margin"] = layout["margin"] | {"t": LEGEND + lift + (ROW if marks else 0)}
     for row, shift in zip(rows, (lift, 0), strict=True):
         layout["annotations"] += [
-            _label(mark, low, text, shift) for mark, text in placed(row, low, high)
+            _label(mark, low, shift, text, side) for mark, text, side in placed(row, low, high)
         ]
     return figure
 
 
-def placed(marks: Sequence[Mark], low: float, high: float) -> list[tuple[Mark, str]]:
-    """Choose each mark's label, whole or its shape alone, so that none covers another.
+def placed(marks: Sequence[Mark], low: float, high: float) -> list[tuple[Mark, str, str]]:
+    """Choose each mark's label and the side its start is on, so that none covers another.
 
-    The gravest come first; a label without room for its words keeps its shape, and one without
-    room for that is left out.
+    The gravest come first. An incident without room for its words keeps its shape; a remedy's
+    words go left of its ribbon then; what has no room at all is left out.
     """
     taken: list[tuple[float, float]] = []
-    chosen: list[tuple[Mark, str]] = []
+    chosen: list[tuple[Mark, str, str]] = []
     for mark in sorted(marks, key=lambda m: (m.rank, -m.start)):
         at = (max(mark.start, low) - low) / (high - low)
-        for text in (mark.label, mark.label[0]):
-            ends = (at, at + LABEL_WIDTH * (len(text) + 1))
-            if ends[1] <= ROOM and all(ends[1] <= a or ends[0] >= b for a, b in taken):
+        second = (mark.label, "right") if mark.kind == "remedy" else (mark.label[0], "left")
+        for text, side in ((mark.label, "left"), second):
+            width = LABEL_WIDTH * (len(text) + 1)
+            ends = (at, at + width) if side == "left" else (at - width, at)
+            free = all(ends[1] <= a or ends[0] >= b for a, b in taken)
+            if free and ends[0] >= 0 and ends[1] <= ROOM:
                 taken.append(ends)
-                chosen.append((mark, text))
+                chosen.append((mark, text, side))
                 break
     return chosen
 
@@ -140,22 +143,23 @@ def _shapes(mark: Mark, ribbon_height: int) -> list[dict[str, Any]]:
         "fillcolor": mark.colour,
     }
     wash = {"type": "rect", "x1": mark.end, "y0": 0, "y1": 1}
-    wash["fillcolor"] = translucent(mark.colour, 0.1)
+    wash["fillcolor"] = translucent(mark.colour, 0.08)
     parts = [begin, ribbon] if mark.kind == "remedy" else [wash, begin]
     return [across | {"line": {"width": 0}} | part for part in parts]
 
 
-def _label(mark: Mark, low: float, text: str, lift: int) -> dict[str, Any]:
-    ink = {"color": ON_REMEDY} if mark.kind == "remedy" else {}
+def _label(mark: Mark, low: float, lift: int, text: str, side: str) -> dict[str, Any]:
+    on_ribbon = mark.kind == "remedy" and side == "left"
+    ink = {"color": ON_REMEDY} if on_ribbon else {}
     return {
         "x": max(mark.start, low),
         "xref": "x",
-        "xanchor": "left",
+        "xanchor": side,
         "y": 1,
         "yref": "paper",
         "yanchor": "bottom",
         "yshift": lift - 2,
-        "xshift": 2,
+        "xshift": 2 if side == "left" else -2,
         "text": text,
         "hovertext": mark.label,
         "showarrow": False,

@@ -127,7 +127,7 @@ def single(name: str, series: Series) -> Drawing:
         trace["showlegend"] = False
     axis = {"tickformat": ".0%"} if share else {"exponentformat": "SI", "tickformat": ""}
     marks = fg.nonfinite_marks({name: series}, [name])
-    axis |= {"nticks": 4} | _room(series)
+    axis |= {"nticks": 4} | _room(series, share=share)
     return traces + [mark | {"showlegend": False} for mark in marks], axis
 
 
@@ -145,12 +145,14 @@ def help_text(*names: str) -> str:
     )
 
 
-def _room(series: Series) -> dict[str, Any]:
-    """Give a constant a range of its own size; by itself it would get one from -1 to 1."""
+def _room(series: Series, *, share: bool) -> dict[str, Any]:
+    """Give a constant a range that suits it; by itself it would get one from -1 to 1."""
     values = series.finite()[1]
-    if not values or min(values) != max(values) or not values[0]:
+    if not values or min(values) != max(values):
         return {}
-    return {"range": sorted([0.8 * values[0], 1.2 * values[0]])}
+    if share:
+        return {"range": [0, 1.02]}
+    return {"range": sorted([0.8 * values[0], 1.2 * values[0]])} if values[0] else {}
 
 
 def _evaluation(evaluated: Columns) -> list[Trace]:

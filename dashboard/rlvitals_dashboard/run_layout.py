@@ -27,12 +27,6 @@ def page(run_id: str) -> Any:
                     html.Div(
                         [
                             *[parts.panel_card(panel) for panel in PANELS],
-                            html.H2("Everything else", className="section-title"),
-                            html.Div([], id="run-more", className="small-panels"),
-                            html.Button(
-                                "Show more", id="more-button", className="button", hidden=True
-                            ),
-                            groups.card(),
                         ],
                         className="panels",
                     ),
@@ -48,6 +42,15 @@ def page(run_id: str) -> Any:
                     ),
                 ],
                 className="run-body",
+            ),
+            html.Div(
+                [
+                    html.H2("Everything else", className="section-title"),
+                    html.Div([], id="run-more", className="small-panels"),
+                    html.Button("Show more", id="more-button", className="button", hidden=True),
+                    groups.card(),
+                ],
+                className="below",
             ),
             dcc.Store(id="run-id", data=run_id),
             dcc.Store(id="run-cursor", data={"head": "", "data": "", "small": ""}),

@@ -39,6 +39,7 @@ Columns = Mapping[str, Series]
 EMPTY = Series([], [], [])
 SPIKE_SIGMAS = 10.0
 SPIKE_FACTOR = 3.0
+BASELINE = 50
 PASS_AT = re.compile(r"pass_at_(\d+)\Z")
 FEWEST = 8  # values below which no movement is claimed
 
@@ -160,14 +161,28 @@ def change(series: Series, share: float = 0.2) -> float | None:
 
 
 def spikes(series: Series) -> list[tuple[int, float]]:
-    """Give the steps whose gradient norm stands far above the usual one of the range shown.
+    """Give the steps whose value stands far above the values just before.
 
-    Far is ten robust sigmas and three times the median, so that dust is no spike.
+    Far is ten robust sigmas and three times the median of the last 50 known values, so that
+    neither dust nor a slow change of level is a spike.
     """
     steps, values = series.finite()
-    median, sigma = robust_baseline(values)
-    limit = max(median + SPIKE_SIGMAS * sigma, SPIKE_FACTOR * median)
-    return [(step, v) for step, v in zip(steps, values, strict=True) if v > limit]
+    found: list[tuple[int, float]] = []
+    for index in range(FEWEST, len(values)):
+        before = values[max(0, index - BASELINE) : index]
+        if values[index] <= SPIKE_FACTOR * min(before):
+            continue
+        median, sigma = robust_baseline(before)
+        if values[index] > max(median + SPIKE_SIGMAS * sigma, SPIKE_FACTOR * median):
+            found.append((steps[index], values[index]))
+    return found
+
+
+def usual(series: Series) -> float | None:
+    """Give the median of the last 50 known values that are not zero."""
+    values = series.finite()[1][-BASELINE:]
+    median = robust_baseline(values)[0] if values else math.nan
+    return median if math.isfinite(median) else None
 
 
 def pass_ks(names: Iterable[str]) -> list[int]:

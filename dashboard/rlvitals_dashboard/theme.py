@@ -16,6 +16,7 @@ WARNING: Final = "#E69F00"
 INFO: Final = "#7C8794"
 
 SEVERITY_COLOUR: Final = {"critical": CRITICAL, "warning": WARNING, "info": INFO}
+RANK: Final = {"critical": 0, "warning": 1, "info": 2}
 # Shapes repeat what the colours say.
 SEVERITY_SHAPE: Final = {"critical": "▲", "warning": "◆", "info": "●"}
 STATE_SHAPE: Final = {

@@ -46,7 +46,7 @@ def test_the_gravest_label_keeps_its_words() -> None:
     """Side by side, the critical one is written out and the warning keeps its shape at most."""
     grave = Mark(50, 90, "▲ collapse", "#000000", "incident", rank=0)
     minor = Mark(49, 52, "◆ spike", "#000000", "incident", rank=1)
-    texts = {mark.rank: text for mark, text in marks.placed([minor, grave], 0, 100)}
+    texts = {mark.rank: text for mark, text, _ in marks.placed([minor, grave], 0, 100)}
     assert texts[0] == "▲ collapse"
     assert texts.get(1, "◆") == "◆"
 

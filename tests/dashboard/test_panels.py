@@ -59,14 +59,14 @@ def test_rate_after_a_remedy_is_drawn_from_where_it_differs() -> None:
 
 def test_gradient_marks_spikes_zeros_and_what_is_not_finite() -> None:
     """Spikes are points, NaN and infinity stand at the upper edge, zeros at the lower one."""
-    values: list[float | None] = [1.0, 1.1, 0.9, 1.0, 40.0, None, 0.0, 1.0]
-    series = Series(list(range(8)), values, [(5, "NaN")])
+    values: list[float | None] = [1.0, 1.1, 0.9, 1.0] * 2 + [40.0, None, 0.0, 1.0]
+    series = Series(list(range(12)), values, [(9, "NaN")])
     traces, axis = panels.gradient({"grad_norm": series}, {})
     assert axis["type"] == "log"
-    assert named(traces, "spike")["x"] == [4]
+    assert named(traces, "spike")["x"] == [8]
     broken, zero = named(traces, "not finite"), named(traces, "exactly zero")
-    assert (broken["x"], broken["text"]) == ([5], ["NaN"])
-    assert (zero["x"], zero["yaxis"]) == ([6], "y2")
+    assert (broken["x"], broken["text"]) == ([9], ["NaN"])
+    assert (zero["x"], zero["yaxis"]) == ([10], "y2")
     assert broken["y"][0] > 0.9
     assert zero["y"][0] < 0.1
     assert all(trace["connectgaps"] for trace in traces if trace["mode"] == "lines")
@@ -106,7 +106,7 @@ def test_any_k_of_pass_at_k_is_drawn() -> None:
 @pytest.mark.parametrize(
     ("values", "ticks"),
     [
-        ([0.5, 0.9], [0.1, 0.2, 0.5, 1.0, 2.0, 5.0]),
+        ([0.15, 0.9], [0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 3.0, 5.0, 7.0]),
         ([0.1, 100.0], [0.1, 1.0, 10.0, 100.0]),
         ([], None),
     ],

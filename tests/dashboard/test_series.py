@@ -80,10 +80,20 @@ def test_change_needs_enough_values() -> None:
     assert sr.change(ramp) == pytest.approx(0.2, abs=0.01)
 
 
-def test_spikes_stand_far_above_the_usual() -> None:
+def test_spikes_stand_far_above_what_came_before() -> None:
     """Among values around 1 only 30 is a spike; twice the median is none."""
-    values = [1.0, 1.1, 0.9, 2.0, 30.0, 1.05, 0.95, 1.0]
-    assert sr.spikes(Series(list(range(8)), list(values), [])) == [(4, 30.0)]
+    values = [1.0, 1.1, 0.9, 1.05, 0.95, 1.0, 1.0, 1.1, 2.0, 30.0, 1.05]
+    assert sr.spikes(Series(list(range(11)), list(values), [])) == [(9, 30.0)]
+
+
+def test_a_fall_to_another_level_leaves_no_spikes_behind() -> None:
+    """High values before a collapse to a tenth were usual then."""
+    rng = np.random.default_rng(1)
+    values = [*rng.lognormal(0, 0.1, 60), *rng.lognormal(-2.5, 0.1, 300)]
+    assert sr.spikes(Series(list(range(360)), list(values), [])) == []
+    assert sr.usual(Series(list(range(360)), list(values), [])) == pytest.approx(
+        math.exp(-2.5), rel=0.1
+    )
 
 
 def test_pass_ks_are_ordered_as_numbers() -> None:

@@ -157,7 +157,10 @@
   rlvitals.passes = passes;
 
   /* One crosshair: the step under the pointer is shown in every panel. */
+  let crossed = [null, null];
+
   function cross(step, source) {
+    crossed = [step, source];
     for (const plot of document.querySelectorAll(".run-page .js-plotly-plot")) {
       let hair = plot.querySelector(":scope > .crosshair");
       if (!hair) {
@@ -183,6 +186,7 @@
       plot._rlvitals = true;
       plot.on("plotly_hover", (event) => cross(event.points[0].x, plot));
       plot.on("plotly_unhover", () => cross(null, plot));
+      plot.on("plotly_afterplot", () => cross(...crossed));
     }
   }
   window.setInterval(listen, 1000);
