@@ -88,8 +88,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(BodyLimit, limit=settings.max_body_bytes)
     errors.install(app)
     for module in _resources():
+        # Before any router, so that what a module installs is found first.
         if hasattr(module, "install"):
             module.install(app)
+    for module in _resources():
         if hasattr(module, "router"):
             app.include_router(module.router, prefix=API)
         if hasattr(module, "root_router"):

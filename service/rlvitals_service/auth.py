@@ -19,9 +19,9 @@ from sqlalchemy import Connection, func, insert, select, update
 from starlette.concurrency import run_in_threadpool
 
 from rlvitals_service.database import Database, database_of
-from rlvitals_service.errors import Forbidden, NotFound, Unauthenticated
+from rlvitals_service.errors import Forbidden, Unauthenticated
 from rlvitals_service.identifiers import uuid7
-from rlvitals_service.tables import run, token
+from rlvitals_service.tables import token
 
 if TYPE_CHECKING:
     from rlvitals_service.settings import Settings
@@ -169,10 +169,15 @@ def _look_up(database: Database, digest: bytes) -> Principal | None:
 
 async def authenticate(request: Request, credentials: Credentials) -> Principal:
     """Say who is calling, or answer 401."""
-    if credentials is None:
+    return await identify(request, credentials.credentials if credentials else "")
+
+
+async def identify(request: Request, secret: str) -> Principal:
+    """Find whom a token stands for; Unauthenticated when it is missing, unknown or revoked."""
+    if not secret:
         msg = "Send the header 'Authorization: Bearer <token>'."
         raise Unauthenticated(msg)
-    digest = digest_of(credentials.credentials)
+    digest = digest_of(secret)
     cache = cast("TokenCache", request.app.state.tokens)
     principal = cache.get(digest)
     if principal is None:
@@ -186,13 +191,24 @@ async def authenticate(request: Request, credentials: Credentials) -> Principal:
     return principal
 
 
+def bearer_token(authorization: str) -> str:
+    """Read the token out of an Authorization header; empty when there is none."""
+    scheme, _, secret = authorization.partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
+
+
+def check_scope(principal: Principal, scope: Scope) -> None:
+    """Answer 403 unless the token has the scope."""
+    if not principal.may(scope):
+        msg = f"The token '{principal.name}' lacks the scope '{scope}'."
+        raise Forbidden(msg)
+
+
 def require(scope: Scope) -> Callable[..., Awaitable[Principal]]:
     """Make the dependency that answers 403 unless the token has the scope."""
 
     async def allowed(principal: Annotated[Principal, Depends(authenticate)]) -> Principal:
-        if not principal.may(scope):
-            msg = f"The token '{principal.name}' lacks the scope '{scope}'."
-            raise Forbidden(msg)
+        check_scope(principal, scope)
         return principal
 
     return allowed
@@ -202,12 +218,3 @@ Ingester = Annotated[Principal, Depends(require("ingest"))]
 Reader = Annotated[Principal, Depends(require("read"))]
 Controller = Annotated[Principal, Depends(require("control"))]
 Admin = Annotated[Principal, Depends(require("admin"))]
-
-
-def check_visible(connection: Connection, principal: Principal, run_id: UUID) -> None:
-    """Answer 404 when the run does not exist or belongs to a project the token does not see."""
-    query = select(run.c.project_id).where(run.c.id == run_id)
-    project_id = connection.execute(query).scalar_one_or_none()
-    if project_id is None or not principal.sees(project_id):
-        msg = f"There is no run {run_id}."
-        raise NotFound(msg)
