@@ -19,6 +19,8 @@ from urllib.parse import urlencode
 import urllib3
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from rlvitals_service.database import Database
     from rlvitals_service.settings import Settings
 
@@ -111,12 +113,13 @@ class Api:
 
 @dataclass(frozen=True)
 class Service:
-    """A running service: where it is, its tokens by name, and the database below it."""
+    """A running service: where it is, its tokens by name, the app, and the database below it."""
 
     url: str
     tokens: dict[str, str]
     settings: Settings
     database: Database
+    app: FastAPI
 
     def api(self, token: str | None = "admin") -> Api:
         """Give a client with the named token (admin, ingest, read, control), or with none."""
@@ -201,7 +204,7 @@ def serving(url: str, **settings: Any) -> Iterator[Service]:
             for name, secret in tokens.items():
                 store_token(connection, secret, name=name, scopes=[name])
         try:
-            yield Service(f"http://127.0.0.1:{port}", tokens, chosen, database)
+            yield Service(f"http://127.0.0.1:{port}", tokens, chosen, database, app)
         finally:
             server.should_exit = True
             thread.join(DEADLINE_SECONDS)

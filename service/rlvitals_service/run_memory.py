@@ -26,6 +26,8 @@ from rlvitals_service.vitals import StepVitals
 
 SPARKLINE = 60
 MOST_RUNS = 512
+# A list of runs carries these; what has more names is charted all the same.
+MOST_NAMES = 4_000
 
 
 @dataclass(slots=True)
@@ -61,6 +63,8 @@ class RunMemory:
         place = (step.attempt, step.step)
         latest = self.latest[step.phase]
         encoded = step.encoded()
+        if len(latest) + len(encoded) > MOST_NAMES:
+            encoded = self._known(latest, encoded)
         if place >= self.newest.get(step.phase, (0, -1)):
             self.newest[step.phase] = place
             latest.update(encoded)
@@ -68,6 +72,13 @@ class RunMemory:
             self.latest[step.phase] = encoded | latest
         if step.phase == "train" and (step.tally is not None or "acr" in step.values):
             self._draw(place, step.values.get("acr"))
+
+    def _known(self, latest: dict[str, Scalar], found: dict[str, Scalar]) -> dict[str, Scalar]:
+        """Leave out names that would be too many for the summary of a run."""
+        room = MOST_NAMES - len(latest)
+        fresh = [name for name in found if name not in latest]
+        left_out = set(fresh[max(0, room) :])
+        return {name: value for name, value in found.items() if name not in left_out}
 
     def _draw(self, place: tuple[int, int], acr: float | None) -> None:
         """Put a point onto the sparkline; a newer attempt replaces what it goes back over."""
