@@ -173,6 +173,9 @@ def frame(
                 "hoverformat": ",d",
                 "unifiedhovertitle": {"text": "<b>step %{x:,d}</b>"},
                 "nticks": 10,
+                "spikecolor": CONSTANT,
+                "spikethickness": 1,
+                "spikedash": "solid",
             },
             "yaxis": {"fixedrange": True, "nticks": 5, "automargin": False, **y_axis},
             "yaxis2": {

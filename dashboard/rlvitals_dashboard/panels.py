@@ -58,7 +58,8 @@ def collapse(columns: Columns, _evaluated: Columns) -> Drawing:
     if after.step:
         dashed = {"width": 2, "dash": "dash"}
         name = "still collapsed after the remedy"
-        traces.append(fg.line(after.step, sr.trend(after), name, PERCENT, line=dashed))
+        after = sr.settled(after)
+        traces.append(fg.line(after.step, after.value, name, PERCENT, line=dashed))
     return traces, SHARE_AXIS
 
 

@@ -58,6 +58,7 @@ def page(run_id: str) -> Any:
             dcc.Store(id="run-view"),
             dcc.Store(id="run-busy", data=False),
             dcc.Store(id="run-pulse"),
+            dcc.Store(id="run-news"),
             dcc.Store(id="run-nudge"),
             dcc.Store(id="run-acknowledged"),
             dcc.Interval(id="run-tick", interval=TICK_MILLISECONDS),

@@ -8,7 +8,7 @@ import dash_ag_grid as dag
 
 from rlvitals_dashboard import words
 from rlvitals_dashboard.groups import GRID_THEME
-from rlvitals_dashboard.theme import STATE_SHAPE
+from rlvitals_dashboard.theme import RANK, STATE_SHAPE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -128,7 +128,7 @@ def counted(summaries: Sequence[Mapping[str, Any]], *, more: bool = False) -> st
 
 def _row(run: Mapping[str, Any]) -> dict[str, Any]:
     latest = run["latest"]
-    incidents = run["open_incidents"]
+    incidents = sorted(run["open_incidents"], key=lambda i: RANK.get(i["severity"], len(RANK)))
     return {
         "id": run["id"],
         "name": run["name"],

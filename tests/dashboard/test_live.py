@@ -10,6 +10,7 @@ import pytest
 from tests.dashboard.sample_api import SampleApi
 
 import rlvitals
+from rlvitals.api import ApiError
 from rlvitals_dashboard import live
 from rlvitals_dashboard.app import create_dashboard
 from rlvitals_dashboard.pages import run as run_page
@@ -144,4 +145,41 @@ def _runs_tick(cursor: str) -> dict[str, Any]:
             {"id": "runs-cursor", "property": "data", "value": cursor},
         ],
         "changedPropIds": ["runs-pulse.data"],
+    }
+
+
+def test_idle_tick_of_a_run_is_small_on_the_wire(own_ward: SampleApi) -> None:
+    """A run that stays as it is costs a question under 1 KB and an answer without a body."""
+    frozen = own_ward.run("collapsed")
+    own_ward.run = lambda _: frozen  # type: ignore[method-assign]
+    cursor = run_page.update(own_ward, "collapsed", None, 9, START)["cursor"]
+    question = _run_tick(cursor)
+    client = create_dashboard(own_ward).server.test_client()
+    answer = client.post("/_dash-update-component", json=question)
+    assert (answer.status_code, answer.data) == (204, b"")
+    assert len(json.dumps(question)) < 1024
+    moved = client.post("/_dash-update-component", json=_run_tick(START))
+    assert moved.get_json()["response"]["run-news"]["data"] == [cursor["head"], 1]
+
+
+def test_news_of_trouble_come_once(own_ward: SampleApi) -> None:
+    """While the service stays away, the banner is not sent again and again."""
+    own_ward.failure = ApiError(0, "unreachable", "cannot reach it")
+    told = run_page.news(own_ward, "collapsed", None, 9, START)
+    assert told is not None
+    assert run_page.news(own_ward, "collapsed", None, 9, {**START, "down": told}) is None
+
+
+def _run_tick(cursor: dict[str, str]) -> dict[str, Any]:
+    return {
+        "output": "run-news.data",
+        "outputs": {"id": "run-news", "property": "data"},
+        "inputs": [{"id": "run-pulse", "property": "data", "value": 1}],
+        "state": [
+            {"id": "run-id", "property": "data", "value": "collapsed"},
+            {"id": "run-view", "property": "data", "value": None},
+            {"id": "more-button", "property": "n_clicks", "value": None},
+            {"id": "run-cursor", "property": "data", "value": cursor},
+        ],
+        "changedPropIds": ["run-pulse.data"],
     }

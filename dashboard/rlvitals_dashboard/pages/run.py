@@ -75,6 +75,16 @@ def update(
     return changed
 
 
+def news(api: Api, run_id: str, view: View, small: int, known: Mapping[str, str]) -> str | None:
+    """Give the cursor of what the page would show now; None when it shows just that."""
+    try:
+        found = live.cursor(api.run(run_id), view, small)
+    except ApiError as error:
+        told = trouble.message(error)
+        return None if known.get("down") == told else told
+    return None if found == known["head"] and not known.get("down") else found
+
+
 def _body(snap: live.Snapshot, view: View, small: int) -> dict[str, Any]:
     return {
         "tiles": parts.tile_row(tiles.tiles(snap.columns, snap.total_steps)),
@@ -114,6 +124,10 @@ def _register_gate(app: Any) -> None:
     )
 
 
+def _small(more: int | None) -> int:
+    return live.FIRST_SMALL + MORE * (more or 0)
+
+
 def _register_live(app: Any, api: Api) -> None:
     outputs = {
         "head": {name: Output(f"run-{name}", "children") for name in HEAD},
@@ -129,22 +143,36 @@ def _register_live(app: Any, api: Api) -> None:
         "cursor": Output("run-cursor", "data"),
     }
 
+    state = {
+        "run_id": State("run-id", "data"),
+        "view": State("run-view", "data"),
+        "more": State("more-button", "n_clicks"),
+        "known": State("run-cursor", "data"),
+    }
+
+    # A callback names its outputs in each question, so the many of the page wait for news.
+    @app.callback(
+        output=Output("run-news", "data"),
+        inputs={"pulse": Input("run-pulse", "data")},
+        state=state,
+        prevent_initial_call=True,
+    )
+    def look(pulse: Any, run_id: str, view: Any, more: int | None, known: Any) -> Any:
+        found = news(api, run_id, parse_view(view), _small(more), known)
+        if found is None:
+            raise PreventUpdate
+        return [found, pulse]  # never twice the same, so that lost news are news again
+
     @app.callback(
         output=outputs,
-        inputs={"_pulse": Input("run-pulse", "data")},
-        state={
-            "run_id": State("run-id", "data"),
-            "view": State("run-view", "data"),
-            "more": State("more-button", "n_clicks"),
-            "known": State("run-cursor", "data"),
-        },
+        inputs={"_news": Input("run-news", "data")},
+        state=state,
         running=[(Output("run-busy", "data"), True, False)],
         prevent_initial_call=True,
     )
-    def refresh(_pulse: Any, run_id: str, view: Any, more: int | None, known: Any) -> Any:
-        small = live.FIRST_SMALL + MORE * (more or 0)
+    def refresh(_news: Any, run_id: str, view: Any, more: int | None, known: Any) -> Any:
         try:
-            changed = update(api, run_id, parse_view(view), small, known)
+            changed = update(api, run_id, parse_view(view), _small(more), known)
         except ApiError as error:
             told = trouble.message(error)
             if known.get("down") == told:
