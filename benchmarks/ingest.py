@@ -93,7 +93,7 @@ class Server:
         return text
 
     def wait(self, path: str) -> None:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 240  # MLflow needs a minute on a loaded machine
         while time.monotonic() < deadline:
             try:
                 connection = self.connect()
@@ -101,8 +101,16 @@ class Server:
                 if connection.getresponse().status < 500:
                     return
             except OSError:
-                time.sleep(0.2)
+                pass
+            time.sleep(0.2)
         raise RuntimeError(f"{self.name} did not come up")
+
+    def wait_or_stop(self, path: str) -> None:
+        try:
+            self.wait(path)
+        except BaseException:
+            self.stop()
+            raise
 
     def stop(self) -> None:
         os.killpg(self.process.pid, signal.SIGTERM)
@@ -128,9 +136,9 @@ class Rlvitals(Server):
         self.headers = {"Authorization": f"Bearer {token}"}
         if encoding == "msgpack":
             self.headers["Content-Type"] = "application/msgpack"
-        self.start_process([sys.executable, "-m", "rlvitals_service", "--port", str(self.port)], OMP_NUM_THREADS="1",
+        self.start_process([sys.executable, "-m", "rlvitals_service"], OMP_NUM_THREADS="1", RLVITALS_PORT=str(self.port),
                            RLVITALS_DATABASE_URL=database_url, RLVITALS_BOOTSTRAP_TOKEN_FILE=str(folder / "token"))
-        self.wait("/readyz")
+        self.wait_or_stop("/readyz")
 
     def new_run(self, number: int) -> str:
         body = {"project": "bench", "key": uuid.uuid4().hex, "name": f"ingest-{number}", "attempt_key": uuid.uuid4().hex}
@@ -154,7 +162,7 @@ class Mlflow(Server):
         self.start_process([python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(self.port), "--workers", "2",
                             "--backend-store-uri", database_url, "--default-artifact-root", tempfile.mkdtemp()],
                            MLFLOW_DISABLE_TELEMETRY="true", PATH=f"{Path(python).parent}:{os.environ['PATH']}")
-        self.wait("/health")
+        self.wait_or_stop("/health")
 
     def new_run(self, number: int) -> str:
         connection = self.connect()
@@ -277,14 +285,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ingest-pg-") as folder:
         os.chmod(folder, 0o755)  # the database account must reach its data
         with EmbeddedPostgres(Path(folder) / "data") as postgres:
-            database_pids = [int((postgres.data_dir / "postmaster.pid").read_text().split()[0])]
-            servers: list[Server] = [Rlvitals(postgres.url), Rlvitals(postgres.url, "msgpack")]
-            if args.peers:
-                peer_url = make_database(postgres.url, "mlflow")
-                servers += [Mlflow(args.peers, peer_url), Trackio(args.peers)]
-            else:
-                print("Peers are left out: pass --peers PYTHON (see benchmarks/README.md).\n")
+            database_pids = [int((postgres.data_dir / "cluster" / "postmaster.pid").read_text().split()[0])]
+            servers: list[Server] = []
             try:
+                servers.append(Rlvitals(postgres.url))
+                servers.append(Rlvitals(postgres.url, "msgpack"))
+                if args.peers:
+                    servers.append(Mlflow(args.peers, make_database(postgres.url, "mlflow")))
+                    servers.append(Trackio(args.peers))
+                else:
+                    print("Peers are left out: pass --peers PYTHON (see benchmarks/README.md).\n")
                 print(report(collect(servers, args, database_pids)))
             finally:
                 for server in servers:
