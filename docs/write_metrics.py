@@ -14,10 +14,10 @@ PAGE = Path(__file__).with_name("metrics.md")
 ARROWS = {"up": "higher", "down": "lower", None: ""}
 INTRODUCTION = """# Metrics
 
-The canonical keys, as the API, the dashboard and exports name them. Names that trainers log (TRL old and new, verl,
-ms-swift) are mapped onto these; unknown names are kept as they are. Standard deviations have ddof=1. A share whose
-denominator is empty is null, never 0 and never NaN. This page is written from `rlvitals.metrics.CATALOG` by
-`docs/write_metrics.py`.
+The canonical keys, as the API, the dashboard and exports name them. Names that trainers log (TRL
+old and new, verl, ms-swift) are mapped onto these; unknown names are kept as they are. Standard
+deviations have ddof=1. A share whose denominator is empty is null, never 0 and never NaN. This page
+is written from `rlvitals.metrics.CATALOG` by `docs/write_metrics.py`.
 """
 
 

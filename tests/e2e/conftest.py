@@ -7,19 +7,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.e2e.stack import Stack
 
 import rlvitals
-from tests.e2e.stack import Stack
 
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Give a running service, the same for all tests."""
     with Stack(tmp_path_factory.mktemp("e2e")) as running:
         yield running
 
 
 @pytest.fixture
 def api(stack: Stack) -> rlvitals.Api:
+    """Give a reader that may do everything."""
     return rlvitals.Api(stack.url, stack.token)
 
 

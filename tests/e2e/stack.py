@@ -13,10 +13,13 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from typing_extensions import Self
+
 from rlvitals_service.postgres import EmbeddedPostgres
 
 
 def free_port() -> int:
+    """Find a port nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -33,7 +36,7 @@ class Stack:
         self.postgres = EmbeddedPostgres(folder / "data")
         self.process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Stack:
+    def __enter__(self) -> Self:
         self.postgres.start()
         try:
             self.start()
@@ -64,14 +67,18 @@ class Stack:
     def wait_ready(self, seconds: float = 60) -> None:
         """Wait until the service answers that it is ready."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            try:
-                with urllib.request.urlopen(f"{self.url}/readyz", timeout=2) as answer:
-                    if answer.status == 200:
-                        return
-            except OSError:
-                time.sleep(0.1)
-        raise RuntimeError((self.folder / "service.log").read_text()[-2000:])
+        while not self.is_ready():
+            if time.monotonic() > deadline:
+                raise RuntimeError((self.folder / "service.log").read_text()[-2000:])
+            time.sleep(0.1)
+
+    def is_ready(self) -> bool:
+        """Ask the service whether it can serve."""
+        try:
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
 
     def signal(self, number: signal.Signals) -> None:
         """Send the service process a signal: SIGSTOP hangs it, SIGCONT wakes it."""

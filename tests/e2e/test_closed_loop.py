@@ -19,6 +19,7 @@ MIXED = 3
 
 
 def plain_advantages(rewards: np.ndarray) -> np.ndarray:
+    """Standardise within groups, as GRPO does."""
     centred = rewards - rewards.mean(1, keepdims=True)
     return centred / (rewards.std(1, ddof=1, keepdims=True) + 1e-4)
 
@@ -32,16 +33,19 @@ class Job:
         self.given = plain_advantages(REWARDS)
 
     def generate(self) -> np.ndarray:
+        """Make one generation; give the advantages to train with."""
         self.run.log_groups(REWARDS, step=self.step)
         used: np.ndarray = self.run.reweight(self.given, REWARDS, step=self.step)
         self.step += 1
         return used
 
     def hears_of(self, version: int) -> None:
+        """Wait until the client knows of a directive."""
         until(lambda: self.run.directive is not None and self.run.directive.version >= version)
 
 
 def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """Wait for a condition; give what met it."""
     deadline = time.monotonic() + seconds
     while not (met := condition()):
         assert time.monotonic() < deadline, "it did not come about in time"
@@ -51,6 +55,7 @@ def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
 
 @pytest.fixture
 def job(new_run: NewRun) -> Job:
+    """Give a job that the service knows."""
     run = new_run(success_threshold=1.0)
     assert run.wait_registered(30)
     return Job(run)
@@ -59,7 +64,7 @@ def job(new_run: NewRun) -> Job:
 def test_a_directive_is_in_force_from_the_next_generation_until_it_is_withdrawn(
     job: Job, api: rlvitals.Api
 ) -> None:
-    """Pending, acknowledged at the very next step, effective with ACR lowered; then off for good."""
+    """Pending, acknowledged at the very next step, effective with ACR lowered; then off again."""
     assert [job.generate() is job.given for _ in range(3)] == [True] * 3
     asked = api.set_directive(job.run.id, {"mode": "on", "focal": {"gamma": 0.5}, "avspo": {}})
     assert asked["state"] == "pending"
@@ -85,6 +90,7 @@ def test_a_directive_is_in_force_from_the_next_generation_until_it_is_withdrawn(
 
 
 def in_state(api: rlvitals.Api, job: Job, state: str) -> dict[str, Any] | None:
+    """Give the newest directive once it is in a state."""
     newest: dict[str, Any] = api.directives(job.run.id)[0]
     return newest if newest["state"] == state else None
 
@@ -97,9 +103,7 @@ def test_a_directive_ends_by_itself_at_its_step(job: Job, api: rlvitals.Api) -> 
     until(lambda: in_state(api, job, "expired"))
 
 
-def test_a_trainer_without_success_refuses_and_says_why(
-    new_run: NewRun, api: rlvitals.Api
-) -> None:
+def test_a_trainer_without_success_refuses_and_says_why(new_run: NewRun, api: rlvitals.Api) -> None:
     """Nothing is changed and the reason reaches whoever asked."""
     run = new_run()
     assert run.wait_registered(30)

@@ -12,14 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.e2e.stack import free_port
 
 import rlvitals
-from tests.e2e.stack import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 QUIET = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"),
@@ -49,6 +50,7 @@ class Demo:
         self.api = rlvitals.Api(f"http://127.0.0.1:{self.port}", token)
 
     def stop(self) -> int:
+        """Press Ctrl-C; give the exit status."""
         self.process.send_signal(signal.SIGINT)
         self.process.communicate(timeout=60)
         return self.process.returncode
@@ -56,6 +58,7 @@ class Demo:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """Give a running demo."""
     running = Demo(tmp_path_factory.mktemp("demo"))
     yield running
     if running.process.poll() is None:
@@ -64,6 +67,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 @pytest.fixture
 def page(demo: Demo) -> Iterator[playwright.Page]:
+    """Give a page of a real browser."""
     if CHROMIUM is None:
         assert not os.environ.get("RLVITALS_REQUIRE_BROWSER"), "install Debian's chromium"
         pytest.skip("no Chromium on this machine")
@@ -76,12 +80,13 @@ def page(demo: Demo) -> Iterator[playwright.Page]:
 
 
 def number(text: str | None) -> int:
+    """Read the digits of a text; -1 without any."""
     digits = re.sub(r"\D", "", text or "")
     return int(digits) if digits else -1
 
 
 def test_a_new_user_watches_the_run_and_steers_it(demo: Demo, page: playwright.Page) -> None:
-    """Points arrive without reload; focal and AVSPO go pending, acknowledged, effective, and off."""
+    """Points arrive without reload; remedies go on, acknowledged at a step, and off again."""
     page.goto(f"http://127.0.0.1:{demo.dashboard_port}/")
     page.locator("#runs-grid a[href*='/runs/']").first.click()
     page.wait_for_selector("#run-verdict")
@@ -89,10 +94,7 @@ def test_a_new_user_watches_the_run_and_steers_it(demo: Demo, page: playwright.P
     page.wait_for_function("() => /\\d/.test(document.querySelector('#run-step').innerText)")
     seen = number(before.inner_text())
     page.evaluate("() => { window.notReloaded = true }")
-    page.wait_for_function(
-        "seen => Number(document.querySelector('#run-step').innerText.replace(/\\D/g, '')) > seen",
-        arg=seen,
-    )
+    wait_for_step(page, seen + 1)
     assert page.evaluate("() => window.notReloaded")
 
     run_id = demo.api.runs()[0]["id"]
@@ -121,11 +123,12 @@ def test_a_new_user_watches_the_run_and_steers_it(demo: Demo, page: playwright.P
     assert (off["mode"], off["state"]) == ("off", "withdrawn")
 
 
+STEP = "Number(document.querySelector('#run-step').innerText.replace(/\\D/g, ''))"
+
+
 def wait_for_step(page: playwright.Page, step: int) -> None:
-    page.wait_for_function(
-        "wanted => Number(document.querySelector('#run-step').innerText.replace(/\\D/g, '')) >= wanted",
-        arg=step,
-    )
+    """Wait until the page shows a step."""
+    page.wait_for_function(f"wanted => {STEP} >= wanted", arg=step)
 
 
 def test_ctrl_c_stops_everything_cleanly(demo: Demo) -> None:

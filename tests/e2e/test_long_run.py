@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 import pytest
 import urllib3
+from tests.e2e.stack import Stack
 
 import rlvitals
-from tests.e2e.stack import Stack
 
 STEPS = 100_000
 POINTS = 2_000
@@ -28,6 +28,7 @@ class Sender:
         self.run_id = answer.json()["id"]
 
     def send(self, records: list[dict[str, object]]) -> None:
+        """Post one batch; all of it must be taken."""
         body = msgspec.msgpack.encode({"records": records})
         kind = {**self.pool.headers, "Content-Type": "application/msgpack"}
         address = f"{self.address}/{self.run_id}/steps"

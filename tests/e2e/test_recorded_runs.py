@@ -20,15 +20,18 @@ needs_cases = pytest.mark.skipif(
 
 
 def read(name: str) -> list[dict[str, str]]:
+    """Read a recorded run."""
     with (CASES / name).open() as file:
         return list(csv.DictReader(file))
 
 
 def pooled(tallies: Iterable[dict[str, object]]) -> dict[str, float | None]:
+    """Add stored Tallies up and derive their vitals."""
     return metrics.vitals(sum((metrics.Tally.from_dict(t) for t in tallies), metrics.Tally()))
 
 
 def stored_tallies(api: rlvitals.Api, run_id: str, steps: Iterable[int]) -> list[dict[str, object]]:
+    """Fetch the Tally of each step."""
     return [api.groups(run_id, step)["tally"] for step in steps]
 
 
@@ -57,7 +60,7 @@ def test_group_means_of_a_g4_run_give_its_known_collapse_by_side(
 def test_counts_of_degenerate_samples_give_the_known_collapse(
     new_run: Callable[..., rlvitals.Run], api: rlvitals.Api
 ) -> None:
-    """Two groups of two a step: .806 of them dead, 132 steps with none alive, 60 with one, 9 with two."""
+    """Two groups of two a step: .806 dead; none alive in 132 steps, one in 60, two in 9."""
     rows = read("group_counts_rho070_s42.csv")
     run = new_run()
     for step, row in enumerate(rows):

@@ -6,14 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tests.judgement.synthetic import make
 
 import rlvitals
-from tests.judgement.synthetic import make
 
 SCALARS = {"grad_norm": "grad_norm", "loss": "loss", "entropy": "entropy", "kl": "kl"}
 
 
 def replay(run: rlvitals.Run, **options: object) -> None:
+    """Log a synthetic run as a trainer would."""
     for row in make(**options):
         run.log_groups(row["R"], step=row["step"])
         run.log({name: row[key] for name, key in SCALARS.items()}, step=row["step"])
@@ -21,6 +22,7 @@ def replay(run: rlvitals.Run, **options: object) -> None:
 
 
 def incidents(api: rlvitals.Api, run: rlvitals.Run) -> dict[str, list[dict[str, object]]]:
+    """Fetch a run's incidents by kind."""
     by_kind: dict[str, list[dict[str, object]]] = {}
     for incident in api.incidents(run.id):
         by_kind.setdefault(str(incident["kind"]), []).append(incident)
@@ -29,6 +31,7 @@ def incidents(api: rlvitals.Api, run: rlvitals.Run) -> dict[str, list[dict[str, 
 
 @pytest.fixture
 def mixed(new_run: Callable[..., rlvitals.Run]) -> rlvitals.Run:
+    """Give a finished run that collapsed on both sides."""
     run = new_run(success_threshold=1.0)
     replay(run, mode="mixed")
     return run
@@ -37,7 +40,7 @@ def mixed(new_run: Callable[..., rlvitals.Run]) -> rlvitals.Run:
 def test_a_mixed_collapse_is_split_warned_of_and_nothing_else_is_alarmed(
     mixed: rlvitals.Run, api: rlvitals.Api
 ) -> None:
-    """Both sides come out right, the collapse opens by step 202, spike and NaN are one incident each."""
+    """Both sides come out right; collapse (by step 202), spike and NaN are an incident each."""
     history = api.history(
         mixed.id, metrics=["acr_all_pass", "acr_all_fail"], from_step=225, max_points=1000
     )
@@ -51,8 +54,8 @@ def test_a_mixed_collapse_is_split_warned_of_and_nothing_else_is_alarmed(
         "gradient_nonfinite": 1,
     }
     collapse = found["advantage_collapse"][0]
-    opened = [change for change in collapse["changes"] if change["action"] == "opened"]
-    assert [change["step"] for change in opened][0] <= 202
+    opened = [change["step"] for change in collapse["changes"] if change["action"] == "opened"]
+    assert min(opened) <= 202
     assert {"all_pass", "all_fail"} <= {cause["name"] for cause in collapse["causes"]}
     assert found["gradient_spike"][0]["onset_step"] == 90
     assert found["gradient_nonfinite"][0]["onset_step"] == 120

@@ -25,6 +25,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "trl_grpo.py"
 
 
 def load_example() -> Any:
+    """Load the example by its path."""
     spec = importlib.util.spec_from_file_location("trl_grpo", EXAMPLE)
     assert spec is not None
     assert spec.loader is not None
@@ -55,13 +56,14 @@ def train(task: str, run: rlvitals.Run, folder: Path) -> list[np.ndarray]:
 
 
 def collapses(api: rlvitals.Api, run: rlvitals.Run) -> list[dict[str, Any]]:
+    """Fetch a run's collapse incidents."""
     return [i for i in api.incidents(run.id) if i["kind"] == "advantage_collapse"]
 
 
 def test_the_addition_run_opens_exactly_one_collapse_incident(
     new_run: Callable[..., rlvitals.Run], api: rlvitals.Api, tmp_path: Path
 ) -> None:
-    """Its stored ACR equals a recomputation from TRL's own rewards, and one incident tells of it."""
+    """Its stored ACR equals a recomputation from TRL's own rewards; one incident tells of it."""
     run = new_run(success_threshold=1.0)
     rewards = train("add", run, tmp_path)
     stored = api.history(run.id, metrics=["acr", "grad_norm", "acr_effective"], max_points=1000)
