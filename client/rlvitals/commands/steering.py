@@ -23,9 +23,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
     change = actions.add_parser("set", parents=[shared], help="put remedies in force")
     change.add_argument("run", help="id or name of the run")
-    change.add_argument(
-        "--focal", type=float, metavar="GAMMA", help="focal weights (1-c/n)^GAMMA"
-    )
+    change.add_argument("--focal", type=float, metavar="GAMMA", help="focal weights (1-c/n)^GAMMA")
     change.add_argument("--avspo", action="store_true", help="virtual rewards for collapsed groups")
     change.add_argument(
         "--avspo-option",
