@@ -154,7 +154,7 @@ def _register_live(app: Any, api: Api) -> None:
     @app.callback(
         output=Output("run-news", "data"),
         inputs={"pulse": Input("run-pulse", "data")},
-        state=state,
+        state=dict(state),  # Dash adds the inputs to what it is given
         prevent_initial_call=True,
     )
     def look(pulse: Any, run_id: str, view: Any, more: int | None, known: Any) -> Any:
@@ -166,7 +166,7 @@ def _register_live(app: Any, api: Api) -> None:
     @app.callback(
         output=outputs,
         inputs={"_news": Input("run-news", "data")},
-        state=state,
+        state=dict(state),
         running=[(Output("run-busy", "data"), True, False)],
         prevent_initial_call=True,
     )
