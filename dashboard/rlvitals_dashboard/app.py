@@ -53,10 +53,10 @@ INDEX = """<!DOCTYPE html>
 </html>"""
 
 
-def create_dashboard(api: Api, allowed_hosts: Iterable[str] | None = None) -> Dash:
+def create_dashboard(api: Api, hosts: Iterable[str] | None = None) -> Dash:
     """Build the dashboard over a client of the service.
 
-    It answers only to ``allowed_hosts`` (by default the names of this machine for itself and
+    It answers only to ``hosts`` (by default the names of this machine for itself and
     those in RLVITALS_DASHBOARD_ALLOWED_HOSTS, comma-separated): a foreign page that makes its own
     name point here is turned away. ``*`` lets every name in.
     """
@@ -80,13 +80,13 @@ def create_dashboard(api: Api, allowed_hosts: Iterable[str] | None = None) -> Da
     _register_theme(app)
     runs.register(app, api)
     run.register(app, api)
-    hosts = _hosts_from_environment() if allowed_hosts is None else tuple(allowed_hosts)
-    serving.guard(app.server, hosts)
+    serving.guard(app.server, allowed_hosts() if hosts is None else hosts)
     serving.compress(app.server)
     return app
 
 
-def _hosts_from_environment() -> tuple[str, ...]:
+def allowed_hosts() -> tuple[str, ...]:
+    """Give the names that are this machine's own, and those the environment adds."""
     more = os.environ.get("RLVITALS_DASHBOARD_ALLOWED_HOSTS", "")
     return (*LOCAL_HOSTS, *(name.strip() for name in more.split(",") if name.strip()))
 
