@@ -95,14 +95,13 @@ def placed(marks: Sequence[Mark], low: float, high: float) -> list[tuple[Mark, s
     """Choose each mark's label and the side its start is on, so that none covers another.
 
     The gravest come first. An incident without room for its words keeps its shape; a remedy's
-    words go left of its ribbon then; what has no room at all is left out.
+    words go left of a ribbon too short for them; what has no room at all is left out.
     """
     taken: list[tuple[float, float]] = []
     chosen: list[tuple[Mark, str, str]] = []
     for mark in sorted(marks, key=lambda m: (m.rank, -m.start)):
         at = (max(mark.start, low) - low) / (high - low)
-        second = (mark.label, "right") if mark.kind == "remedy" else (mark.label[0], "left")
-        for text, side in ((mark.label, "left"), second):
+        for text, side in _choices(mark, low, high):
             width = LABEL_WIDTH * (len(text) + 1)
             ends = (at, at + width) if side == "left" else (at - width, at)
             free = all(ends[1] <= a or ends[0] >= b for a, b in taken)
@@ -111,6 +110,14 @@ def placed(marks: Sequence[Mark], low: float, high: float) -> list[tuple[Mark, s
                 chosen.append((mark, text, side))
                 break
     return chosen
+
+
+def _choices(mark: Mark, low: float, high: float) -> list[tuple[str, str]]:
+    if mark.kind == "incident":
+        return [(mark.label, "left"), (mark.label[0], "left")]
+    ribbon = (min(mark.end, high) - max(mark.start, low)) / (high - low)
+    fits = ribbon >= LABEL_WIDTH * (len(mark.label) + 1)
+    return [(mark.label, "left" if fits else "right")]
 
 
 def _end(incident: Mapping[str, Any], last_step: int) -> int:

@@ -60,3 +60,11 @@ def test_marks_outside_the_range_are_left_out() -> None:
     assert [a["text"] for a in layout["annotations"]] == ["▲ collapse"]
     assert layout["annotations"][0]["x"] == 100
     assert len(layout["shapes"]) == 2
+
+
+def test_words_that_a_short_ribbon_cannot_hold_stand_beside_it() -> None:
+    """A long ribbon carries its label; a short one has it on its left."""
+    long_one = Mark(50, 100, "focal γ 0.5", "#000000", "remedy")
+    short_one = Mark(20, 22, "focal γ 0.5", "#000000", "remedy")
+    sides = {m.start: side for m, _, side in marks.placed([long_one, short_one], 0, 100)}
+    assert sides == {50: "left", 20: "right"}
