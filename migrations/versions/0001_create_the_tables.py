@@ -143,25 +143,6 @@ def upgrade() -> None:
         sa.UniqueConstraint("name", name=op.f("uq_project_name")),
     )
     op.create_table(
-        "rollup",
-        sa.Column("run_id", sa.Uuid(), nullable=False),
-        sa.Column("attempt", sa.SmallInteger(), nullable=False),
-        sa.Column("phase", sa.Text(), nullable=False),
-        sa.Column("metric", sa.Text(), nullable=False),
-        sa.Column("level", sa.SmallInteger(), nullable=False),
-        sa.Column("bucket", sa.BigInteger(), nullable=False),
-        sa.Column("first_step", sa.BigInteger(), nullable=False),
-        sa.Column("last_step", sa.BigInteger(), nullable=False),
-        sa.Column("minimum", sa.Double(), nullable=True),
-        sa.Column("maximum", sa.Double(), nullable=True),
-        sa.Column("mean", sa.Double(), nullable=True),
-        sa.Column("count", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
-        sa.Column("nonfinite", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
-        sa.PrimaryKeyConstraint(
-            "run_id", "attempt", "phase", "metric", "level", "bucket", name=op.f("pk_rollup")
-        ),
-    )
-    op.create_table(
         "run_key",
         sa.Column("project_id", sa.Uuid(), nullable=False),
         sa.Column("key", sa.Text(), nullable=False),
@@ -416,7 +397,6 @@ def downgrade() -> None:
     op.drop_index("ix_step_run_id_revision", table_name="step")
     op.drop_table("step")
     op.drop_table("run_key")
-    op.drop_table("rollup")
     op.drop_table("project")
     op.drop_table("incident_change")
     op.drop_index(

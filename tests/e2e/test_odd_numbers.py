@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -77,6 +78,16 @@ def test_nonfinite_scalars_keep_their_class_through_api_and_exports(
     for name in ("grad_norm", "my/own"):
         assert np.array_equal(parquet[name].to_numpy(), values, equal_nan=True)
         assert np.array_equal(text[name].astype(float), values, equal_nan=True)
+
+
+def test_a_json_export_is_whole(new_run: NewRun, api: rlvitals.Api) -> None:
+    """Three thousand steps come out as three thousand points, not as a chart's two thousand."""
+    run = new_run()
+    for step in range(3_000):
+        run.log({"loss": float(step)}, step=step)
+    run.finish()
+    exported = json.loads(api.export(run.id, format="json"))
+    assert exported["metrics"]["loss"]["step"] == list(range(3_000))
 
 
 def test_a_run_of_nothing_but_nan_has_a_chart_and_one_incident(

@@ -15,6 +15,9 @@ DESIGNED = [
     "acr_outcome",
     "acr_trained",
     "acr_effective",
+    "acr_pooled",
+    "acr_pooled_low",
+    "acr_pooled_high",
     "shaping_only",
     "reward_mean",
     "reward_std",
@@ -37,6 +40,9 @@ DESIGNED = [
     "truncated_fraction",
     "learning_rate",
     "step_seconds",
+    "groups",
+    "rollouts",
+    "singletons",
 ]
 
 

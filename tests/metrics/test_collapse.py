@@ -36,6 +36,13 @@ def test_wilson_golden() -> None:
     assert wilson_interval(40, 100) == pytest.approx((0.309401, 0.497997), abs=5e-7)
 
 
+@pytest.mark.parametrize("n", [1, 3, 7, 100, 10**6])
+def test_wilson_of_none_and_of_all_includes_the_share_exactly(n: int) -> None:
+    """Rounding never leaves 0 of n below its own interval, nor n of n above it."""
+    assert wilson_interval(0, n)[0] == 0.0
+    assert wilson_interval(n, n)[1] == 1.0
+
+
 def test_wilson_at_the_edges() -> None:
     """None of none says nothing; none or all of some stays within [0, 1] and has a width."""
     assert wilson_interval(0, 0) == (0.0, 1.0)

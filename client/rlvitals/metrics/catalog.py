@@ -161,7 +161,6 @@ _COLLAPSE = (
         "Collapsed groups over all groups of the latest window: at least 20 steps and 64 groups.",
         ACR,
         "collapse",
-        column=False,
     ),
     _share(
         "acr_pooled_low",
@@ -170,7 +169,6 @@ _COLLAPSE = (
         "Lower end of the 95 % interval of the pooled advantage collapse rate.",
         WILSON,
         "collapse",
-        column=False,
     ),
     _share(
         "acr_pooled_high",
@@ -179,7 +177,6 @@ _COLLAPSE = (
         "Upper end of the 95 % interval of the pooled advantage collapse rate.",
         WILSON,
         "collapse",
-        column=False,
     ),
     _share(
         "shaping_only",
@@ -347,7 +344,6 @@ _ROLLOUTS = (
         GRPO,
         "rollouts",
         low=0.0,
-        column=False,
     ),
     _number(
         "rollouts",
@@ -358,7 +354,6 @@ _ROLLOUTS = (
         GRPO,
         "rollouts",
         low=0.0,
-        column=False,
     ),
     _number(
         "singletons",
@@ -369,7 +364,6 @@ _ROLLOUTS = (
         GRPO,
         "rollouts",
         low=0.0,
-        column=False,
     ),
 )
 

@@ -35,4 +35,5 @@ def wilson_interval(k: float, n: float, z: float = Z_95) -> tuple[float, float]:
     share, spread = k / n, z * z / n
     centre = (share + spread / 2) / (1 + spread)
     half = z * math.sqrt((share * (1 - share) + spread / 4) / n) / (1 + spread)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # Rounding must not push an end past the share itself when that is 0 or 1.
+    return max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
