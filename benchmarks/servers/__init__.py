@@ -1,0 +1,1 @@
+"""Servers that take points in: how each is started, asked and stopped."""
