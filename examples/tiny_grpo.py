@@ -4,11 +4,11 @@ A two-layer transformer answers questions about the digits 0-5: 1 for the exact 
 The prompts mix three difficulties, so that both sides of advantage collapse come by themselves:
 
     easy    copy a digit, name the next one      soon every rollout of a group is right
-    medium  add two digits modulo 6              stays mixed for long
+    medium  add two digits modulo 6              about half is learnt, then it stops
     hard    a secret table, a two-digit product  the policy settles on one guess, mostly wrong
 
 A group whose rollouts are all right or all wrong has zero advantage and teaches nothing; from about
-step 150 most groups are like that. The lines that concern rlvitals are marked `# rlvitals`.
+step 150 on more than half are like that. The lines that concern rlvitals are marked `# rlvitals`.
 
     python examples/tiny_grpo.py --steps 600 --seed 0
 """
