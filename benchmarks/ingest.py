@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from measuring.tables import Rounds, medians, ratio, table
 from servers.database import database, second_database
-from servers.load import measure
+from servers.load import measure, warm_up
 from servers.mlflow import start_mlflow
 from servers.ours import PackedRlvitals, Rlvitals
 from servers.trackio import Trackio
@@ -113,6 +113,8 @@ def main() -> None:
         folder = Path(stack.enter_context(given))
         url, postgres = stack.enter_context(database(folder))
         servers = start_all(stack, folder, url, args.peers)
+        for server in servers:
+            warm_up(server)
         print(report(collect(servers, args, postgres)))
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from measuring.tables import Figures
 
+SETTLE_SECONDS = 2.0
+SETTLED_SHARE = 0.05  # of one core
+LONGEST_SETTLING = 180.0
 BATCH_STEPS = 33  # x 30 scalars: MLflow takes at most 1,000 metrics a request
 
 
@@ -33,6 +36,18 @@ def batches(mode: str, points: int) -> Iterator[list[Row]]:
 
 def _row(step: int, keys: list[str]) -> Row:
     return step, {key: random.random() for key in keys}
+
+
+def warm_up(server: Server) -> None:
+    """Store a few points, and wait until the server does nothing any more."""
+    Load(server).send([list(server.requests(server.new_run(), batches("batch", 990)))] * 4)
+    pids = [server.process.pid] if server.process else []
+    deadline = time.monotonic() + LONGEST_SETTLING
+    used = SETTLE_SECONDS
+    while used > SETTLED_SHARE * SETTLE_SECONDS and time.monotonic() < deadline:
+        before = tree_cpu(pids)
+        time.sleep(SETTLE_SECONDS)
+        used = tree_cpu(pids) - before
 
 
 def measure(
