@@ -74,7 +74,8 @@ def find_job() -> Path:
 
 
 def _start_job(stack: Stack, job: Path, steps: int | None) -> Child:
-    command = [sys.executable, str(job), *([] if steps is None else ["--steps", str(steps)])]
+    command = [sys.executable, str(job), "--name", job.stem.replace("_", "-")]
+    command += [] if steps is None else ["--steps", str(steps)]
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("RLVITALS_")},
         **dict.fromkeys(ONE_THREAD, "1"),
