@@ -48,7 +48,8 @@ def create_cluster(cluster: Path, account: Account, binaries: Path) -> None:
     command = [str(binaries / "initdb"), *INITDB, "--pgdata", _seen_by(account, building)]
     done = run_as(account.uid, account.gid, command, cwd=building)
     if done.returncode != 0:
-        msg = f"PostgreSQL could not create a cluster in {cluster}: {done.stdout.strip()}"
+        said = done.stdout.strip() or f"initdb ended with status {done.returncode}"
+        msg = f"PostgreSQL could not create a cluster in {cluster}: {said}"
         raise PostgresError(msg)
     building.rename(cluster)
 
