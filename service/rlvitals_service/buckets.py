@@ -1,8 +1,12 @@
-"""Thin a series for a chart without hiding anything: a spike of one step always survives."""
+"""Thin a series for a chart without hiding anything: a spike of one step always survives.
+
+Beside its extremes each bucket has the mean of its values, because a trend drawn through extremes
+would lean towards the middle between them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +19,33 @@ WIDEST = 64  # a width of 2**64 steps holds every step in one bucket
 
 
 @dataclass(frozen=True, slots=True)
+class Means:
+    """Hold one entry a bucket: ``value`` is the mean of its ``count`` finite values.
+
+    ``index`` is the position of the middle one of those values, by steps.
+    """
+
+    index: IntArray
+    value: FloatArray
+    count: IntArray
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """Say which positions of a series to draw.
 
     ``index`` ascends and holds a non-finite value only at either end; ``nonfinite`` is every
-    position whose value is NaN or infinite; ``sampled`` is whether a finite value was left out.
+    position whose value is NaN or infinite; ``means`` is None unless a finite value was left out.
     """
 
     index: IntArray
     nonfinite: IntArray
-    sampled: bool
+    means: Means | None = None
+
+    @property
+    def sampled(self) -> bool:
+        """Say whether a finite value was left out."""
+        return self.means is not None
 
 
 def select(
@@ -45,32 +66,31 @@ def select(
     finite = np.isfinite(values)
     nonfinite = np.flatnonzero(~finite)
     if len(values) <= max_points:
-        return Selection(np.arange(len(values)), nonfinite, sampled=False)
+        return Selection(np.arange(len(values)), nonfinite)
+    kept = np.flatnonzero(finite) if len(nonfinite) else np.arange(len(values))
+    ends = [0, len(values) - 1]
+    if not len(kept):
+        return Selection(np.unique(ends), nonfinite)
     if len(nonfinite):
-        kept = np.flatnonzero(finite)
-        extremes = kept[_extremes(steps[kept], values[kept], max_points, _at(segments, kept))]
-    else:
-        extremes = _extremes(steps, values, max_points, segments)
-    index = np.union1d(extremes, [0, len(values) - 1])
-    return Selection(index, nonfinite, sampled=int(finite[index].sum()) < int(finite.sum()))
-
-
-def _at(segments: IntArray | None, kept: IntArray) -> IntArray | None:
-    return None if segments is None else segments[kept]
-
-
-def _extremes(
-    steps: IntArray, values: FloatArray, max_points: int, segments: IntArray | None
-) -> IntArray:
-    """Give the positions of the minimum and the maximum of each bucket of finite values."""
-    if not len(values):
-        return np.empty(0, dtype=np.int64)
+        steps, values = steps[kept], values[kept]
+        segments = None if segments is None else segments[kept]
     starts = _bucket_starts(steps, segments, most=(max_points - 2) // 2)
-    lengths = np.diff(starts, append=len(values))
-    low = np.repeat(np.minimum.reduceat(values, starts), lengths)
-    high = np.repeat(np.maximum.reduceat(values, starts), lengths)
-    bucket = np.repeat(np.arange(len(starts)), lengths)
-    return np.concatenate([_first(values == low, bucket), _first(values == high, bucket)])
+    extremes, means = _summary(values, starts)
+    index = np.union1d(kept[extremes], ends)
+    left_out = len(kept) > int(finite[index].sum())
+    means = replace(means, index=kept[means.index])
+    return Selection(index, nonfinite, means if left_out else None)
+
+
+def _summary(values: FloatArray, starts: IntArray) -> tuple[IntArray, Means]:
+    """Give the positions of each bucket's minimum and maximum, and the buckets' means."""
+    count = np.diff(starts, append=len(values))
+    least, most = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+    bucket = np.repeat(np.arange(len(starts)), count)
+    low, high = _first(values == least[bucket], bucket), _first(values == most[bucket], bucket)
+    # Shares are added, as a sum of values might overflow; rounding must not leave the range.
+    mean = np.add.reduceat(values / count[bucket], starts).clip(least, most)
+    return np.concatenate([low, high]), Means(starts + (count - 1) // 2, mean, count)
 
 
 def _first(hit: NDArray[np.bool_], bucket: IntArray) -> IntArray:

@@ -29,12 +29,30 @@ MOST_POINTS = 1_000_000
 LAST_STEP = 2**53 - 1
 
 
+class Means(BaseModel):
+    """The mean of each bucket of a thinned metric, over the finite values of the range asked for.
+
+    `step` is the middle one of the steps averaged, `count` how many there are: weighted by it, the
+    means have the mean of all finite values.
+    """
+
+    step: list[int]
+    value: list[float]
+    count: list[int]
+    attempt: list[int] | None = None
+
+
 class Series(BaseModel):
-    """One metric over steps; `value` is null exactly where the step is listed in `nonfinite`."""
+    """One metric over steps; `value` is null exactly where the step is listed in `nonfinite`.
+
+    A metric with more steps than `max_points` keeps the extremes of each bucket in `step` and
+    `value`, and has the buckets' averages in `mean`; without `mean`, every step is there.
+    """
 
     step: list[int]
     value: list[float | None]
     nonfinite: list[tuple[int, Literal["NaN", "Infinity", "-Infinity"]]]
+    mean: Means | None = None
     attempt: list[int] | None = None
     nonfinite_attempt: list[int] | None = None
 
@@ -117,10 +135,11 @@ def read_history(
     connection: Transaction,
     request: Request,
 ) -> Response:
-    """Give each metric's points; over `max_points`, each bucket's minimum and maximum.
+    """Give each metric's points; over `max_points`, each bucket's minimum, maximum and mean.
 
     First and last step, every spike and every non-finite value are always there, and the same
-    question gets the same points. A narrower range shows the raw points again.
+    question gets the same points. Draw trends and averages from `mean`: extremes lean to the middle
+    between them. A narrower range shows the raw points again.
     """
     found = find_run(connection, principal, run_id)
     wanted, names = question.range_of(run_id), question.names_of(found)
@@ -193,7 +212,16 @@ def _series(
             for s, v in zip(step[lost].tolist(), value[lost].tolist(), strict=True)
         ],
     }
+    if chosen.means is not None:
+        means = chosen.means
+        series["mean"] = {
+            "step": step[means.index].tolist(),
+            "value": means.value.tolist(),
+            "count": means.count.tolist(),
+        }
     if every_attempt:
         series["attempt"] = attempt[chosen.index].tolist()
         series["nonfinite_attempt"] = attempt[lost].tolist()
+        if chosen.means is not None:
+            series["mean"]["attempt"] = attempt[chosen.means.index].tolist()
     return series, chosen.sampled

@@ -138,17 +138,78 @@ def test_buckets_match_brute_force(
     )
 
 
+@given(st.integers(4, 40), st.data())
+def test_means_match_brute_force(max_points: int, data: st.DataObject) -> None:
+    """Each bucket has NumPy's mean of its finite values at its middle step; together, all have."""
+    numbers = st.lists(st.integers(0, 2000), min_size=5, max_size=200, unique=True)
+    steps = np.array(sorted(data.draw(numbers)))
+    wild = st.floats(-1e6, 1e6) | st.sampled_from([np.nan, np.inf, -np.inf])
+    values = np.array(data.draw(st.lists(wild, min_size=len(steps), max_size=len(steps))))
+    means = select(steps, values, max_points).means
+    if means is None:
+        return
+    known = np.flatnonzero(np.isfinite(values))
+    plain = plain_buckets(steps[known], max_points)
+    assert means.index.tolist() == [int(known[b[(len(b) - 1) // 2]]) for b in plain]
+    assert means.count.tolist() == [len(b) for b in plain]
+    expected = [np.mean(values[known[b]]) for b in plain]
+    np.testing.assert_allclose(means.value, expected, rtol=1e-9, atol=1e-6)
+    whole = np.average(means.value, weights=means.count)
+    np.testing.assert_allclose(whole, np.mean(values[known]), rtol=1e-9, atol=1e-6)
+
+
+@given(series, st.integers(4, 64))
+def test_means_come_exactly_when_a_value_is_left_out(values: np.ndarray, max_points: int) -> None:
+    """There are means if and only if the points do not hold every finite value."""
+    selection = chosen(values, max_points)
+    drawn = np.isfinite(values[selection.index]).sum()
+    assert (selection.means is not None) == (drawn < np.isfinite(values).sum())
+
+
+def test_golden_means() -> None:
+    """Two buckets of eight, one NaN and one single high value: 11/7, without it, and 2."""
+    values = np.array([1, 1, 1, np.nan, 1, 1, 1, 5, 2, 2, 2, 2, 2, 2, 2, 2], dtype=float)
+    means = chosen(values, 8).means
+    assert means is not None
+    assert means.value == pytest.approx([11 / 7, 2.0])
+    assert means.index.tolist() == [4, 11]  # the middle of 0, 1, 2, 4, 5, 6, 7 and of 8 to 15
+    assert means.count.tolist() == [7, 8]
+
+
+def test_the_mean_of_huge_values_is_finite() -> None:
+    """A mean lies between the extremes, also where the sum of the values has no number."""
+    means = chosen(np.full(1000, 1.7e308)).means
+    assert means is not None
+    assert set(means.value) == {1.7e308}
+
+
+def test_means_of_full_buckets_stay_put_while_a_run_grows() -> None:
+    """More steps change no mean that is already drawn, the growing bucket's aside."""
+    values = np.random.default_rng(3).normal(size=1024)
+    before, after = chosen(values[:1000], 130).means, chosen(values[:1023], 130).means
+    assert before is not None
+    assert after is not None
+    assert before.value[:-1].tolist() == after.value[: len(before.value) - 1].tolist()
+    assert before.index[:-1].tolist() == after.index[: len(before.index) - 1].tolist()
+
+
 def brute_force(steps: np.ndarray, values: np.ndarray, max_points: int) -> list[int]:
-    """Try each width from one step upwards with dictionaries."""
+    """Take the ends, and the extremes of plain buckets."""
     if len(steps) <= max_points:
         return list(range(len(steps)))
+    buckets = plain_buckets(steps, max_points)
+    ends = {0, len(steps) - 1}
+    lows = {min(bucket, key=lambda i: values[i]) for bucket in buckets}
+    highs = {max(bucket, key=lambda i: values[i]) for bucket in buckets}
+    return sorted(ends | lows | highs)
+
+
+def plain_buckets(steps: np.ndarray, max_points: int) -> list[list[int]]:
+    """Try each width from one step upwards with dictionaries; give the positions in each bucket."""
     for k in range(65):
         buckets: dict[int, list[int]] = {}
         for position, step in enumerate(steps.tolist()):
             buckets.setdefault(step >> k, []).append(position)
         if 2 * len(buckets) + 2 <= max_points:
             break
-    ends = {0, len(steps) - 1}
-    lows = {min(bucket, key=lambda i: values[i]) for bucket in buckets.values()}
-    highs = {max(bucket, key=lambda i: values[i]) for bucket in buckets.values()}
-    return sorted(ends | lows | highs)
+    return list(buckets.values())

@@ -52,6 +52,29 @@ def test_overview_keeps_spike_ends_and_nonfinite(api: Api, long_run: str) -> Non
     assert found["nonfinite"] == [[2000, "NaN"], [3000, "Infinity"], [4000, "-Infinity"]]
 
 
+def test_overview_has_the_mean_of_each_bucket(api: Api, long_run: str) -> None:
+    """The means of `my/own`, which is step / 2, are those of their steps, and 1249.75 in all."""
+    found = series(api, long_run, "my/own", max_points=200)["mean"]
+    assert len(found["step"]) == len(found["value"]) == len(found["count"]) <= 100
+    assert sum(found["count"]) == 5000
+    weighted = sum(n * v for n, v in zip(found["count"], found["value"], strict=True))
+    assert weighted / 5000 == pytest.approx(1249.75)
+    # a bucket of 64 steps from 0 on: mean 31.5 / 2, middle step 31
+    assert (found["step"][0], found["value"][0], found["count"][0]) == (31, 15.75, 64)
+    odd = series(api, long_run, max_points=200)["mean"]
+    assert sum(odd["count"]) == 4997
+    assert all(math.isfinite(value) for value in odd["value"])
+
+
+def test_means_of_all_attempts_name_their_attempt(api: Api) -> None:
+    """A thinned series of two attempts has means of each alone."""
+    run_id = api.new_run()
+    api.send(run_id, *(scalar(s, 1.0) for s in range(32)))
+    api.send(run_id, *(scalar(s, 2.0, attempt=2) for s in range(32)))
+    found = series(api, run_id, attempt="all", max_points=12)["mean"]
+    assert set(zip(found["attempt"], found["value"], strict=True)) == {(1, 1.0), (2, 2.0)}
+
+
 def test_a_zoomed_range_shows_raw_points(api: Api, long_run: str) -> None:
     """A range that fits comes whole, null where a value is not finite."""
     answer = api.get(
@@ -60,6 +83,7 @@ def test_a_zoomed_range_shows_raw_points(api: Api, long_run: str) -> None:
     found = answer["metrics"]["grad_norm"]
     assert answer["sampled"] is False
     assert found["step"] == list(range(1990, 2011))
+    assert "mean" not in found
     assert found["value"][10] is None
     assert found["value"][9] == 1 + 1999 % 7 / 10
     assert found["nonfinite"] == [[2000, "NaN"]]
