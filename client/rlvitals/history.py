@@ -66,8 +66,16 @@ class History(Mapping[str, Any]):
         return bool(self._answer.get("sampled"))
 
     def series(self, metric: str) -> Series:
-        """Give one metric as arrays."""
+        """Give one metric as arrays; of a thinned one the extremes, made to show every spike."""
         return _series(self.metrics[metric])
+
+    def means(self, metric: str) -> Series:
+        """Give the mean of each bucket of a thinned metric, made for trends and averages.
+
+        Each stands at its bucket's middle step; a metric with all its steps is given as it is.
+        """
+        column = self.metrics[metric]
+        return _series(column.get("mean", column))
 
     def to_pandas(self) -> pd.DataFrame:
         """Give one column a metric, indexed by step (and attempt, when all were asked for)."""

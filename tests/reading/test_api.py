@@ -200,6 +200,19 @@ def test_all_attempts_are_told_apart() -> None:
     assert history.to_pandas().index.names == ["step", "attempt"]
 
 
+def test_means_of_a_thinned_metric_leave_its_points_alone() -> None:
+    """Rows and frames hold the points as drawn; the means of buckets are asked for by name."""
+    points = {"step": [0, 3, 9], "value": [1.0, 9.0, 2.0], "nonfinite": []}
+    mean = {"step": [2, 7], "value": [3.5, 2.25], "count": [5, 5]}
+    history = History({"metrics": {"kl": {**points, "mean": mean}, "acr": points}})
+    assert history.metrics["kl"]["mean"] == mean
+    assert history.to_pandas()["kl"].tolist() == [1.0, 9.0, 2.0]
+    assert [row["kl"] for row in history.rows()] == [1.0, 9.0, 2.0]
+    assert history.means("kl").step.tolist() == [2, 7]
+    assert history.means("kl").value.tolist() == [3.5, 2.25]
+    assert history.means("acr").value.tolist() == history.series("acr").value.tolist()
+
+
 def test_an_empty_history_is_an_empty_frame() -> None:
     """No metrics give no columns and no rows."""
     history = History({"run_id": "r", "metrics": {}})
