@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import runpy
 import sys
 from typing import TYPE_CHECKING
 
@@ -60,7 +59,9 @@ def launch(command: str, arguments: list[str]) -> int:
     """Hand a command over to the service's launcher or to the dashboard."""
     try:
         if command == "dashboard":
-            return _run_dashboard(arguments)
+            from rlvitals_dashboard import __main__ as dashboard
+
+            return int(dashboard.main(arguments))
         from rlvitals_service import launcher
 
         return int(launcher.main(command, arguments))
@@ -72,15 +73,6 @@ def launch(command: str, arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return FAILED
-
-
-def _run_dashboard(arguments: list[str]) -> int:
-    sys.argv = ["rlvitals dashboard", *arguments]
-    try:
-        runpy.run_module("rlvitals_dashboard", run_name="__main__", alter_sys=True)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else OK if end.code is None else FAILED
-    return OK
 
 
 def _guarded(work: Callable[[], int]) -> int:

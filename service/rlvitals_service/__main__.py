@@ -12,6 +12,7 @@ import uvicorn
 from pydantic import ValidationError
 from sqlalchemy.exc import OperationalError
 
+from rlvitals_service import migrate
 from rlvitals_service.app import create_app
 from rlvitals_service.database import Database
 from rlvitals_service.logs import configure
@@ -58,9 +59,9 @@ def main() -> int:
         app = create_app(settings)
     except ValueError as error:
         return _refuse(str(error))
-    unreachable = _unreachable(app.state.database)
-    if unreachable:
-        return _refuse(f"The database does not answer: {unreachable}")
+    trouble = _trouble(app.state.database, settings)
+    if trouble:
+        return _refuse(trouble)
     config = uvicorn.Config(
         app,
         host=settings.host,
@@ -83,13 +84,14 @@ def _serve(server: Server) -> int:
     return 0 if server.started else 1
 
 
-def _unreachable(database: Database) -> str | None:
-    """Say why the database cannot be reached; None when it can."""
+def _trouble(database: Database, settings: Settings) -> str | None:
+    """Say why the database cannot be used; None when it can."""
     try:
-        with database.transaction():
-            return None
+        with database.transaction() as connection:
+            return None if settings.migrate_on_start else migrate.behind(connection)
     except OperationalError as error:
-        return str(error.orig).strip().splitlines()[0]
+        why = str(error.orig).strip().splitlines()[0]
+        return f"The database does not answer: {why}"
 
 
 def _refuse(message: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import psycopg
 from fastapi import Depends, Request
@@ -58,10 +58,13 @@ class Database:
         with self.engine.begin() as connection:
             yield connection
 
-    def driver_url(self) -> str:
-        """Give the connection string that psycopg itself takes (LISTEN, COPY tools)."""
-        url = self.url.set(drivername="postgresql")
-        return url.render_as_string(hide_password=False)
+    def driver_parameters(self) -> dict[str, Any]:
+        """Give the parameters that psycopg itself takes (LISTEN, COPY tools).
+
+        Never as one string: SQLAlchemy and libpq escape a password differently.
+        """
+        _, parameters = self.engine.dialect.create_connect_args(self.url)
+        return dict(parameters)
 
     def dispose(self) -> None:
         """Close every pooled connection."""

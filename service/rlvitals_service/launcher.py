@@ -1,13 +1,11 @@
-"""The commands that run things on this machine: up, demo, service, dashboard, migrate."""
+"""The commands that run things on this machine: up, demo, service, migrate."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import runpy
 import sys
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from rlvitals_service.children import GivenUp
@@ -21,7 +19,6 @@ from rlvitals_service.local import (
 )
 from rlvitals_service.stack import (
     LOOK_SECONDS,
-    NEEDS_DASHBOARD,
     Stack,
     Stopped,
     answers,
@@ -37,7 +34,6 @@ def main(command: str, argv: Sequence[str]) -> int:
         "up": up,
         "demo": _demo,
         "service": service,
-        "dashboard": dashboard,
         "migrate": migrate,
     }
     try:
@@ -80,21 +76,6 @@ def service(argv: Sequence[str]) -> int:
     from rlvitals_service.__main__ import main as serve
 
     return serve()
-
-
-def dashboard(argv: Sequence[str]) -> int:
-    """Serve the dashboard only, for the service that RLVITALS_URL names."""
-    parser = argparse.ArgumentParser("rlvitals dashboard", description=dashboard.__doc__)
-    parser.add_argument("--host", help=f"address to listen on ({HOST})")
-    parser.add_argument("--port", type=int, help=f"port to listen on ({DASHBOARD_PORT})")
-    options = parser.parse_args(argv)
-    if find_spec("rlvitals_dashboard.__main__") is None:
-        raise CannotStart(NEEDS_DASHBOARD)
-    _set_environment(
-        {"RLVITALS_DASHBOARD_HOST": options.host, "RLVITALS_DASHBOARD_PORT": options.port}
-    )
-    runpy.run_module("rlvitals_dashboard", run_name="__main__", alter_sys=True)
-    return 0
 
 
 def migrate(argv: Sequence[str]) -> int:

@@ -124,7 +124,7 @@ async def _listen(hub: Hub, database: Database) -> None:
     while True:
         try:
             async with await psycopg.AsyncConnection.connect(
-                database.driver_url(), autocommit=True, application_name="rlvitals listen"
+                **database.driver_parameters(), autocommit=True, application_name="rlvitals listen"
             ) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
                 delay = FIRST_DELAY

@@ -49,6 +49,14 @@ def current(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
 
+def behind(connection: Connection) -> str | None:
+    """Say how the database differs from what this version needs; None when it does not."""
+    found, wanted = current(connection), head()
+    if found == wanted:
+        return None
+    return f"The database is at revision {found}, not {wanted}: run `rlvitals migrate`."
+
+
 def head() -> str | None:
     """Say which revision this version of the service needs."""
     return ScriptDirectory.from_config(configuration()).get_current_head()

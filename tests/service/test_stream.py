@@ -157,8 +157,8 @@ def test_the_stream_goes_on_when_the_listener_lost_its_connection(
     """Killing the LISTEN connection in the database delays a reader, no more."""
     run_id = api.new_run()
     with follow(api, run_id) as events:
-        url = service.database.driver_url()
-        with psycopg.connect(url, autocommit=True) as session:
+        parameters = service.database.driver_parameters()
+        with psycopg.connect(**parameters, autocommit=True) as session:
             killed = session.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE application_name = 'rlvitals listen' AND datname = current_database()"
