@@ -28,6 +28,7 @@ from rlvitals_service.auth import Principal
 from rlvitals_service.changes import strict
 from rlvitals_service.errors import Invalid
 from rlvitals_service.run_cursor import read_cursor, write_cursor
+from rlvitals_service.sparkline import points
 from rlvitals_service.tables import attempt, incident, project, run
 
 _OPEN = and_(incident.c.run_id == run.c.id, incident.c.state == "open")
@@ -45,7 +46,7 @@ SORTS: Mapping[str, tuple[ColumnElement[Any], Any]] = {
 _RUN = select(run, project.c.name.label("project")).join(project, project.c.id == run.c.project_id)
 SUMMARY = (
     *("id", "project", "name", "group", "tags", "state", "archived", "started_at"),
-    *("last_seen_at", "finished_at", "sparkline", "revision", "verdict"),
+    *("last_seen_at", "finished_at", "revision", "verdict"),
 )
 DETAILS = (
     *("config", "notes", "abilities", "success_threshold", "failure_threshold", "exit_code"),
@@ -140,6 +141,7 @@ def summary(
         "attempt": row["last_attempt"],
         "latest": latest["metrics"],
         "nonfinite": latest["nonfinite"],
+        "sparkline": points(row["sparkline"] or {}),
         "open_incidents": incidents,
         "url": run_url(base_url, row["id"]),
     }

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, select
@@ -19,12 +17,12 @@ from rlvitals.records import Scalar
 from rlvitals_service.database import driver
 from rlvitals_service.incident_rows import read_open
 from rlvitals_service.judging import MEMORY, JudgedAttempt, rebuilt
+from rlvitals_service.sparkline import Sparkline
 from rlvitals_service.step_rows import read_newest_steps
 from rlvitals_service.tables import attempt as attempt_table
 from rlvitals_service.tables import run
 from rlvitals_service.vitals import StepVitals
 
-SPARKLINE = 60
 MOST_RUNS = 512
 # A list of runs carries these; what has more names is charted all the same.
 MOST_NAMES = 4_000
@@ -48,18 +46,21 @@ class RunMemory:
     """Remember a run as of one revision.
 
     ``latest`` has the newest value of each metric, by phase; ``newest`` the place of the newest
-    step of each phase; ``sparkline`` the ACR of the last steps as (attempt, step, ACR).
+    step of each phase; ``sparkline`` the ACR of the whole run in few points.
     """
 
     revision: int
     latest: dict[str, dict[str, Scalar]]
     newest: dict[str, tuple[int, int]]
-    sparkline: list[tuple[int, int, float | None]]
+    sparkline: Sparkline
     spans: dict[int, Span]
     judged: dict[int, JudgedAttempt] = field(default_factory=dict)
 
-    def note(self, step: StepVitals) -> None:
-        """Take a step into the summary that lists of runs show."""
+    def note(self, step: StepVitals, rate_before: float | None = None) -> None:
+        """Take a step into the summary that lists of runs show.
+
+        ``rate_before`` is the ACR that was stored of it, when it is derived again.
+        """
         place = (step.attempt, step.step)
         latest = self.latest[step.phase]
         encoded = step.encoded()
@@ -70,8 +71,8 @@ class RunMemory:
             latest.update(encoded)
         else:
             self.latest[step.phase] = encoded | latest
-        if step.phase == "train" and (step.tally is not None or "acr" in step.values):
-            self._draw(place, step.values.get("acr"))
+        if step.phase == "train":
+            self.sparkline.add(*place, step.values.get("acr"), rate_before)
 
     def _known(self, latest: dict[str, Scalar], found: dict[str, Scalar]) -> dict[str, Scalar]:
         """Leave out names that would be too many for the summary of a run."""
@@ -79,18 +80,6 @@ class RunMemory:
         fresh = [name for name in found if name not in latest]
         left_out = set(fresh[max(0, room) :])
         return {name: value for name, value in found.items() if name not in left_out}
-
-    def _draw(self, place: tuple[int, int], acr: float | None) -> None:
-        """Put a point onto the sparkline; a newer attempt replaces what it goes back over."""
-        kept = [
-            point
-            for point in self.sparkline
-            if point[:2] != place and not (point[0] < place[0] and point[1] >= place[1])
-        ]
-        if not any(point[0] > place[0] and point[1] <= place[1] for point in kept):
-            kept.append((*place, acr))
-            kept.sort(key=lambda point: point[:2])
-        self.sparkline = kept[-SPARKLINE:]
 
 
 class Memories:
@@ -118,14 +107,12 @@ def read_memory(connection: Connection, run_id: UUID, revision: int) -> RunMemor
     """Read what a memory holds, the Judges aside."""
     query = select(run.c.latest, run.c.latest_eval, run.c.sparkline).where(run.c.id == run_id)
     row = connection.execute(query).one()
-    drawn: Mapping[str, Any] = row.sparkline or {}
-    points = zip(drawn.get("attempt", ()), drawn.get("step", ()), drawn.get("acr", ()), strict=True)
     spans = read_spans(connection, run_id)
     return RunMemory(
         revision=revision,
         latest={"train": row.latest, "eval": row.latest_eval},
         newest=_newest(connection, run_id),
-        sparkline=list(points),
+        sparkline=Sparkline.read(row.sparkline or {}),
         spans=spans,
     )
 
@@ -158,13 +145,3 @@ def judged_attempt(
         known = rebuilt(steps, read_open(connection, run_id, attempt), first)
         memory.judged[attempt] = known
     return known
-
-
-def sparkline_of(points: Iterable[tuple[int, int, float | None]]) -> dict[str, list[Any]]:
-    """Lay the sparkline out as columns."""
-    listed = list(points)
-    return {
-        "acr": [acr for _, _, acr in listed],
-        "step": [step for _, step, _ in listed],
-        "attempt": [attempt for attempt, _, _ in listed],
-    }

@@ -18,7 +18,7 @@ from rlvitals.records import Directive
 from rlvitals_service.database import CHANNEL
 from rlvitals_service.directive_rows import on_the_wire
 from rlvitals_service.parts import Part
-from rlvitals_service.run_memory import RunMemory, Span, sparkline_of
+from rlvitals_service.run_memory import RunMemory, Span
 from rlvitals_service.step_rows import (
     UPSERT_PARTS,
     UPSERT_STEPS,
@@ -125,7 +125,7 @@ def write_run(
     ]
     summary: list[str | None] = [None, None, None]
     if steps:
-        drawn = sparkline_of(memory.sparkline)
+        drawn = memory.sparkline.to_json()
         summary = [_text(part) for part in (memory.latest["train"], memory.latest["eval"], drawn)]
     parameters = (
         *(run_id, parts_document(parts)),

@@ -129,10 +129,14 @@ class OpenIncident(BaseModel):
 
 
 class Sparkline(BaseModel):
-    """The advantage collapse rate at the last steps that had groups, at most 60."""
+    """The advantage collapse rate over the whole run so far, in at most 60 points.
 
-    acr: list[float | None] = []
+    Each is the mean over up to `stride` steps from `step` on; stretches without groups are absent.
+    """
+
+    acr: list[float] = []
     step: list[int] = []
+    stride: int = 1
 
 
 class RunSummary(BaseModel):

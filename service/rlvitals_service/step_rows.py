@@ -65,6 +65,22 @@ def read_parts(
     return found
 
 
+def read_rates(
+    connection: DriverConnection, run_id: UUID, keys: Iterable[StepKey]
+) -> dict[StepKey, float]:
+    """Read the ACR of the given steps, where they are stored and have one."""
+    found: dict[StepKey, float] = {}
+    with connection.cursor(binary=True) as cursor:
+        for (attempt, phase), steps in _by_phase(keys).items():
+            cursor.execute(
+                "SELECT step, acr FROM step WHERE run_id = %b AND attempt = %b AND phase = %b "
+                "AND step = ANY(%b::bigint[]) AND acr IS NOT NULL",
+                (run_id, attempt, phase, steps),
+            )
+            found |= {(attempt, phase, step): rate for step, rate in cursor}
+    return found
+
+
 def _by_phase(keys: Iterable[StepKey]) -> dict[tuple[int, str], list[int]]:
     grouped: dict[tuple[int, str], list[int]] = {}
     for attempt, phase, number in keys:

@@ -33,6 +33,7 @@ from rlvitals_service.step_rows import (
     delete_groups,
     read_groups,
     read_parts,
+    read_rates,
     write_groups,
 )
 from rlvitals_service.vitals import StepVitals, derive
@@ -54,6 +55,7 @@ class Writing:
     accepted: int = 0
     duplicates: int = 0
     spans: dict[int, Span] = field(default_factory=dict)
+    known_steps: set[StepKey] = field(default_factory=set)
     kinds: set[str] = field(default_factory=set)
 
     @property
@@ -109,6 +111,7 @@ def _merge_records(writing: Writing) -> dict[PartKey, Part]:
     """Merge the records into what is stored of their keys; give all parts of the touched steps."""
     records = [(index, one) for index, one in writing.batch.records if _admit(writing, index, one)]
     stored = _read_stored(writing, [record for _, record in records])
+    writing.known_steps = {part.step_key for part in stored.values()}
     for index, record in records:
         key = key_of(record)
         old = stored.get(key)
@@ -186,11 +189,13 @@ def _judge(writing: Writing, steps: list[StepVitals]) -> str:
 
 def _last_step(writing: Writing, steps: list[StepVitals]) -> int | None:
     """Cover the steps in the spans of their attempts; give the newest attempt's last train step."""
+    again = {step.key for step in steps} & writing.known_steps
+    rates = read_rates(writing.raw, writing.run.id, again) if again else {}
     for step in steps:
         span = writing.memory.spans[step.attempt]
         span.cover(step.step)
         writing.spans[step.attempt] = span
-        writing.memory.note(step)
+        writing.memory.note(step, rates.get(step.key))
         writing.kinds.add("step")
     span = writing.memory.spans.get(writing.attempt, Span())
     return writing.run.last_step if span.last is None else span.last

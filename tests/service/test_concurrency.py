@@ -12,6 +12,7 @@ from tests.serving import Service
 
 from rlvitals.metrics.tally import Tally
 from rlvitals_service.run_memory import MOST_NAMES, RunMemory
+from rlvitals_service.sparkline import Sparkline
 from rlvitals_service.vitals import StepVitals
 
 RANKS = 6
@@ -99,7 +100,7 @@ def test_a_run_of_two_writers_goes_on_from_the_database(database_url: str) -> No
 
 def test_a_run_with_too_many_names_keeps_its_summary_small() -> None:
     """Names beyond the bound are charted but not listed, and known ones stay up to date."""
-    memory = RunMemory(0, {"train": {}, "eval": {}}, {}, [], {})
+    memory = RunMemory(0, {"train": {}, "eval": {}}, {}, Sparkline(), {})
     for step in range(3):
         own = {f"n{step}-{number}": 1.0 for number in range(MOST_NAMES // 2 + 1)}
         memory.note(StepVitals((1, "train", step), {"loss": float(step), **own}))

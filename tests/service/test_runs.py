@@ -196,10 +196,18 @@ def test_a_list_shows_what_matters(api: Api) -> None:
     assert run["latest"]["acr"] == 0.75
     assert run["latest"]["loss"] is None
     assert run["nonfinite"] == {"loss": "Infinity"}
-    assert run["sparkline"]["acr"] == [0.75] * 60
-    assert run["sparkline"]["step"] == list(range(40, 100))
+    # the whole run in points of two steps: more would be over 60
+    assert run["sparkline"] == {"acr": [0.75] * 50, "step": list(range(0, 100, 2)), "stride": 2}
     assert "look" in {one["title"] for one in run["open_incidents"]}
     assert run["verdict"]
+
+
+def test_a_sparkline_follows_steps_that_other_ranks_add_to(api: Api) -> None:
+    """A step of which half the groups came later has one point, the rate of them all."""
+    run_id = api.new_run("two ranks")
+    api.send(run_id, *({"step": s, "counts": {"2": [1, 0, 0]}, "source": "0"} for s in range(3)))
+    api.send(run_id, *({"step": s, "counts": {"2": [0, 1, 0]}, "source": "1"} for s in range(2)))
+    assert api.get(f"/runs/{run_id}").json["sparkline"]["acr"] == [0.5, 0.5, 1.0]
 
 
 def test_people_change_what_they_say_about_a_run(api: Api) -> None:
