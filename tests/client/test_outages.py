@@ -20,8 +20,7 @@ import msgspec
 import pytest
 
 import rlvitals
-from rlvitals import replay
-from rlvitals import run as run_module
+from rlvitals import exits, replay
 from rlvitals.run import Run
 from rlvitals.settings import resolve
 from rlvitals.spool import Spool
@@ -338,7 +337,7 @@ def test_a_forked_child_leaves_the_parents_line_alone(new_run: NewRun, recorder:
         given = [[1.0]]
         same = run.reweight(given, [[1.0]]) is given
         run.finish()
-        run_module._finish_all()
+        exits.finish_all()
         counted = msgspec.json.encode([run.losses, same])
         os.write(write, counted)
         os._exit(0)

@@ -1,0 +1,232 @@
+"""One process's line to the service: what goes out over it, what it knows, and how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Literal
+
+from rlvitals import exits
+from rlvitals.control import Control
+from rlvitals.introduction import config_of, open_spool, registration
+from rlvitals.items import Finish, Item
+from rlvitals.losses import Losses
+from rlvitals.outbox import Outbox, Store
+from rlvitals.sender import Sender, notice
+from rlvitals.settings import Settings, plain
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from rlvitals.delivery import Delivery, Registered
+    from rlvitals.listener import Listener
+    from rlvitals.records import Directive
+    from rlvitals.reduction import Reducer
+    from rlvitals.spool import Spool
+    from rlvitals.transport import Transport
+
+State = Literal["finished", "failed", "crashed"]
+
+
+class Line:
+    """Hold the threads that write and send, and what the service answered about the run."""
+
+    def __init__(self, settings: Settings, config: Any = None) -> None:
+        self.settings = settings
+        self._losses = Losses()
+        self.config: dict[str, Any] = config_of(config, self._losses)
+        self.summary: dict[str, Any] = {}
+        self._closed = settings.mode == "disabled"
+        self._deaf = ""  # why calls are ignored, once they are
+        self._finish_lock = threading.Lock()
+        self._registered: Registered | None = None
+        self._listener: Listener | None = None
+        self._started_at = time.time()
+        self._control = Control(self._put, settings.source, settings.abilities)
+        self._outbox: Outbox | None = None
+        self._sender: Sender | None = None
+        if settings.mode != "disabled":
+            self._begin()
+
+    @property
+    def directive(self) -> Directive | None:
+        """Give the newest directive heard of, without asking anybody."""
+        return self._control.directive
+
+    @property
+    def id(self) -> str | None:
+        """Give the service's id of the run; None until it answered."""
+        return self._registered.id if self._registered else None
+
+    @property
+    def key(self) -> str:
+        """Give the key that makes resuming find this run again."""
+        return self.settings.key
+
+    @property
+    def name(self) -> str | None:
+        """Give the run's name; the service chooses one when none was given."""
+        return (self._registered and self._registered.name) or self.settings.name
+
+    @property
+    def attempt(self) -> int | None:
+        """Give the number of this attempt; None until the service answered."""
+        return self._registered.attempt if self._registered else None
+
+    @property
+    def url(self) -> str | None:
+        """Give the run's page; None until the service answered."""
+        return self._registered.dashboard_url if self._registered else None
+
+    @property
+    def spool(self) -> Path | None:
+        """Give the file that holds what is still to be sent."""
+        held = self._outbox.store.spool if self._outbox else None
+        return held.path if held else None
+
+    @property
+    def losses(self) -> dict[str, int]:
+        """Count what was dropped in this process, by reason."""
+        return self._losses.snapshot()
+
+    def wait_registered(self, seconds: float = 5.0) -> bool:
+        """Wait until the service knows this run; False when it did not answer in time."""
+        return self._sender is not None and self._sender.registered.wait(seconds)
+
+    def finish(self, exit_code: int | None = None, *, state: State | None = None) -> None:
+        """Send what is left and close the run, within 5 seconds in all.
+
+        What could not be sent by then stays on disk, and a line says how to send it. Calling it
+        again does nothing.
+        """
+        with self._losses.guard("internal", "finish failed"), self._finish_lock:
+            if not self._closed:
+                self._end(state or ("failed" if exit_code else "finished"), exit_code)
+
+    def __enter__(self) -> Self:
+        """Use the run as a block; an exception in it marks the run failed."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Finish the run and let the exception through."""
+        failed = kind is not None and not _clean_exit(error)
+        self.finish(1 if failed else 0, state="failed" if failed else "finished")
+
+    def abandon_in_child(self) -> None:
+        """Turn a forked copy deaf without touching the parent's file, lock or sockets."""
+        self._closed, self._deaf = True, "forked"
+        self._finish_lock = threading.Lock()
+        self._losses = Losses()
+        spool = self._outbox.store.spool if self._outbox else None
+        if spool is not None:
+            spool.abandon_in_child()
+        self._outbox = self._sender = self._listener = None
+
+    def _begin(self) -> None:
+        settings = self.settings
+        self._outbox = Outbox(self._reducer, self._open_spool, self._losses, settings.queue_items)
+        if settings.mode == "online":
+            self._sender = Sender(settings, self._delivery, self._losses)
+            self._sender.on_registered = self._on_registered
+            self._outbox.on_write = self._sender.nudge
+        self._outbox.start()
+        if self._sender is not None:
+            self._sender.start()
+        exits.live.add(self)
+
+    def _reducer(self) -> Reducer:
+        from rlvitals.reduction import Reducer
+
+        settings = self.settings
+        return Reducer(
+            self._losses, settings.source, settings.success_threshold, settings.failure_threshold
+        )
+
+    def _delivery(self) -> Delivery:
+        from rlvitals.delivery import Delivery
+
+        store = self._outbox.store if self._outbox else Store(self._losses)
+        return Delivery(store, self._introduction(), self._losses, self._control.receive)
+
+    def _open_spool(self) -> Spool:
+        return open_spool(self.settings, self._introduction(), self._started_at)
+
+    def _introduction(self) -> dict[str, Any]:
+        return registration(self.settings, self.config, self._started_at)
+
+    def _put(self, item: Item) -> None:
+        if self._outbox is not None:
+            self._outbox.put(item)
+
+    def _on_registered(self, registered: Registered, transport: Transport) -> None:
+        from rlvitals.listener import Listener
+
+        self._registered = registered
+        if not os.environ.get("RLVITALS_SILENT"):
+            where = registered.dashboard_url or transport.url
+            notice(f"run {registered.name or self.key!r} is at {where}")
+        if self.settings.abilities:
+            self._listener = Listener(transport, registered.id, self._control)
+            self._listener.start()
+        bring_in = threading.Thread(
+            target=_bring_in_orphans,
+            args=(self.settings.home / "spool", transport),
+            name="rlvitals-replay",
+            daemon=True,
+        )
+        bring_in.start()
+
+    def _end(self, state: str, exit_code: int | None) -> None:
+        deadline = time.monotonic() + self.settings.finish_seconds
+        outbox = self._outbox
+        if outbox is None:
+            return
+        self._closed, self._deaf = True, "after_finish"
+        outbox.put(Finish(state, exit_code, plain(self.summary)))
+        written = outbox.finished.wait(self.settings.finish_seconds)
+        complete = False
+        if self._sender is not None:
+            self._sender.finish()
+            complete = written and self._sender.wait_done(deadline)
+            self._sender.stop()
+        if self._listener is not None:
+            self._listener.stop()
+        exits.live.discard(self)
+        self._leave_spool(complete)
+
+    def _leave_spool(self, complete: bool) -> None:
+        spool = self._outbox.store.spool if self._outbox else None
+        if complete:
+            if spool is not None:
+                spool.delete()
+            return
+        where = f"in {spool.path}" if spool else "in memory only and are lost"
+        if spool is not None:
+            spool.close()
+        if self.settings.mode == "offline":
+            if not os.environ.get("RLVITALS_SILENT"):
+                notice(f"the run is recorded {where}; `rlvitals sync` sends it")
+            return
+        hint = " `rlvitals sync` sends them." if spool else ""
+        self._losses.warn("unsent", f"not everything was sent; the records stay {where}.{hint}")
+
+
+def _clean_exit(error: BaseException | None) -> bool:
+    return isinstance(error, SystemExit) and error.code in (None, 0)
+
+
+def _bring_in_orphans(folder: Path, transport: Transport) -> None:
+    from rlvitals.replay import bring_in_orphans
+
+    with contextlib.suppress(Exception):  # they stay on disk, and `rlvitals sync` says why
+        bring_in_orphans(folder, transport, transport.url)
