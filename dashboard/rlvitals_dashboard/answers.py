@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rlvitals_dashboard import series as sr
 from rlvitals_dashboard import words
 from rlvitals_dashboard.series import EMPTY, Columns
+from rlvitals_dashboard.shares import at, causes, windowed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,12 +23,15 @@ def collapse(columns: Columns) -> str:
         return "No groups yet."
     low, high = last.get("acr_pooled_low"), last.get("acr_pooled_high")
     interval = f" ({words.percent(low)} to {words.percent(high)})" if low is not None else ""
-    steps, shares = sr.causes(columns)
+    steps, shares = causes(columns)
     if not steps:
         return f"Now {words.percent(share)}{interval} of groups."
+    # The last bucket of a thinned run may hold more steps than the pooled rate does.
+    mean = float(at(windowed(columns, columns.get("acr", EMPTY)), steps[-1:], share)[0])
+    scale = share / mean if mean else 1.0
     named = {"acr_all_fail": "all fail", "acr_all_pass": "all pass", "acr_constant": "constant"}
     sides = [
-        f"{words.percent(float(shares[key][-1]))} {name}"
+        f"{words.percent(scale * float(shares[key][-1]))} {name}"
         for key, name in named.items()
         if key in columns and (key != "acr_constant" or shares[key][-1] > 0)
     ]

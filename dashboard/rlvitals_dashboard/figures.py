@@ -43,7 +43,8 @@ def line(
 def raw_and_trend(
     series: Series, name: str, hover: str, colour: str | None = None, *, raw: bool = True
 ) -> list[Trace]:
-    """Give every point faint and its trend strong; hidden together."""
+    """Give the points faint and the trend of their level strong; hidden together."""
+    level, said = series.level, "" if series.mean is None else "mean "
     tint = {"color": colour} if colour else {}
     faint = line(
         series.step,
@@ -58,11 +59,11 @@ def raw_and_trend(
     )
     del faint["hovertemplate"]
     strong = line(
-        series.step, sr.trend(series), name, hover, line={"width": 2, **tint}, legendgroup=name
+        level.step, sr.trend(level), name, hover, line={"width": 2, **tint}, legendgroup=name
     )
     strong |= {
-        "customdata": sr.rounded(series.value),
-        "hovertemplate": f"%{{customdata{hover}}} (trend %{{y{hover}}})",
+        "customdata": sr.rounded(level.value),
+        "hovertemplate": f"{said}%{{customdata{hover}}} (trend %{{y{hover}}})",
     }
     return [faint, strong] if raw else [strong]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rlvitals_dashboard.series import Columns
     from rlvitals_dashboard.theme import Figure
 
-MAX_POINTS = 1000
+MAX_POINTS = 1200  # a range of 1,000 steps and its margins come whole
 SMALL_POINTS = 400
 OVERVIEW_POINTS = 400
 PAD = 0.02  # a zoomed range is fetched a little wider, so that lines reach the panel's edge

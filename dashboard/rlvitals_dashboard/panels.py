@@ -12,6 +12,7 @@ from rlvitals_dashboard import figures as fg
 from rlvitals_dashboard import series as sr
 from rlvitals_dashboard.figures import PERCENT, PLAIN, Trace
 from rlvitals_dashboard.series import EMPTY, Columns, Series
+from rlvitals_dashboard.shares import at, causes, windowed
 from rlvitals_dashboard.theme import WARNING, between
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ Drawing = tuple[list[Trace], dict[str, Any]]
 SHARE_AXIS = {"range": [0, 1.02], "tickformat": ".0%", "dtick": 0.25}
 MANY_TRIES = "#C07BD8"
 SAME = 1e-9
+NOTICEABLE = 0.02
 WIDE_REWARD = 1.5
 CAUSES = (
     ("acr_all_fail", "all fail", ALL_FAIL),
@@ -43,11 +45,10 @@ class Panel:
 
 def collapse(columns: Columns, _evaluated: Columns) -> Drawing:
     """Stack collapsed groups by cause; draw their pooled share with its Wilson interval."""
-    pooled = sr.settled(columns.get("acr_pooled", EMPTY))
-    steps, shares = sr.causes(columns)
+    steps, shares = causes(columns)
     traces = [fg.stack(steps, shares[key], label, colour) for key, label, colour in CAUSES if steps]
     if {"acr_pooled", "acr_pooled_low", "acr_pooled_high"} <= set(columns):
-        low, high = sr.settled(columns["acr_pooled_low"]), sr.settled(columns["acr_pooled_high"])
+        low, high, pooled = (columns[f"acr_pooled{end}"].level for end in ("_low", "_high", ""))
         traces += fg.band(low, high, "95% interval")
         traces.append(
             fg.line(pooled.step, pooled.value, "collapsed, pooled", PERCENT, line={"width": 2})
@@ -56,9 +57,9 @@ def collapse(columns: Columns, _evaluated: Columns) -> Drawing:
         traces += fg.raw_and_trend(columns["acr"], "collapsed", PERCENT)
     after = _once_different(columns.get("acr_effective", EMPTY), columns.get("acr", EMPTY))
     if after.step:
+        after = windowed(columns, after)
         dashed = {"width": 2, "dash": "dash"}
         name = "still collapsed after the remedy"
-        after = sr.settled(after)
         traces.append(fg.line(after.step, after.value, name, PERCENT, line=dashed))
     return traces, SHARE_AXIS
 
@@ -66,12 +67,12 @@ def collapse(columns: Columns, _evaluated: Columns) -> Drawing:
 def gradient(columns: Columns, _evaluated: Columns) -> Drawing:
     """Draw the gradient norm on a log axis; spikes, zeros and non-finite steps are marked."""
     series = columns.get("grad_norm", EMPTY)
-    positive = Series(series.step, [v if v and v > 0 else None for v in series.value], [])
+    positive = sr.positive(series)
     zeros = [(s, "exactly 0") for s, v in zip(series.step, series.value, strict=True) if v == 0]
     traces: list[Trace] = []
     if series.step:
         traces = fg.raw_and_trend(positive, "gradient norm", PLAIN, LIVE)
-        traces[1]["y"] = sr.rounded(sr.geometric_trend(positive))
+        traces[1]["y"] = sr.rounded(sr.geometric_trend(positive.level))
     if high := sr.spikes(series):
         marker = {"symbol": "diamond", "size": 8, "color": WARNING}
         steps, values = [s for s, _ in high], [v for _, v in high]
@@ -170,11 +171,16 @@ def _evaluation(evaluated: Columns) -> list[Trace]:
 
 
 def _once_different(effective: Series, before: Series) -> Series:
-    """Give the effective rate from the step on at which a remedy first changed it."""
-    rate = dict(zip(before.step, before.value, strict=True))
-    for index, (step, value) in enumerate(zip(effective.step, effective.value, strict=True)):
-        if value is not None and value < (rate.get(step) or 0.0) - SAME:
-            return Series(effective.step[index:], effective.value[index:], [])
+    """Give the effective rate from the step on at which a remedy first changed it.
+
+    Buckets of two metrics that were thinned apart hold other steps and differ a little anyway.
+    """
+    found, rates = effective.level.known(), at(before, effective.level.known().step, 0.0)
+    least = SAME if set(found.step) <= set(before.level.step) else NOTICEABLE
+    for index, (value, rate) in enumerate(zip(found.value, rates.tolist(), strict=True)):
+        if value is not None and value < rate - least:
+            count = None if found.count is None else found.count[index:]
+            return Series(found.step[index:], found.value[index:], [], count=count)
     return EMPTY
 
 

@@ -1,28 +1,39 @@
-"""Read history columns, and derive from them what charts draw: trends, common grids, changes."""
+"""Read history columns, and derive from them what charts draw: trends, changes, spikes."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 from rlvitals.metrics.gradient import robust_baseline
 
-FloatArray = npt.NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Hold one metric over steps; what was not finite is kept beside it, by its class."""
+    """Hold one metric over steps; what was not finite is kept beside it, by its class.
+
+    A long one was thinned to extremes, which show every spike and lean to the middle between them:
+    then ``mean`` has the means of buckets, each of as many values as ``count`` says.
+    """
 
     step: list[int]
     value: list[float | None]
     nonfinite: list[tuple[int, str]]
+    mean: Series | None = None
+    count: list[int] | None = None
+
+    @property
+    def level(self) -> Series:
+        """Give what trends and averages are taken of: the means of a thinned series, else all."""
+        return self if self.mean is None else self.mean
 
     @property
     def last(self) -> float | None:
@@ -33,6 +44,26 @@ class Series:
         """Give steps and values where the value is known."""
         pairs = [(s, v) for s, v in zip(self.step, self.value, strict=True) if v is not None]
         return [s for s, _ in pairs], [v for _, v in pairs]
+
+    def known(self) -> Series:
+        """Leave out the steps without a known value."""
+        if None not in self.value:
+            return self
+        kept = [place for place, value in enumerate(self.value) if value is not None]
+        count = None if self.count is None else [self.count[place] for place in kept]
+        steps, values = self.finite()
+        return Series(steps, list(values), self.nonfinite, count=count)
+
+    def counts(self) -> list[int]:
+        """Say of how many values each value is the mean."""
+        return [1] * len(self.step) if self.count is None else self.count
+
+    def mean_value(self) -> float | None:
+        """Give the mean of all known values."""
+        pairs = zip(self.value, self.counts(), strict=True)
+        known = [(value, count) for value, count in pairs if value is not None]
+        total = sum(count for _, count in known)
+        return sum(value * count for value, count in known) / total if total else None
 
 
 Columns = Mapping[str, Series]
@@ -46,15 +77,15 @@ FEWEST = 8  # values below which no movement is claimed
 
 def read_columns(history: Mapping[str, Any]) -> dict[str, Series]:
     """Take the columns out of a history answer; a metric without any step is left out."""
-    columns = {
-        name: Series(
-            list(column["step"]),
-            list(column["value"]),
-            [(int(step), str(word)) for step, word in column.get("nonfinite", ())],
-        )
-        for name, column in history["metrics"].items()
-    }
+    columns = {name: _column(found) for name, found in history["metrics"].items()}
     return {name: series for name, series in columns.items() if series.step}
+
+
+def _column(found: Mapping[str, Any]) -> Series:
+    nonfinite = [(int(step), str(word)) for step, word in found.get("nonfinite", ())]
+    mean = found.get("mean")
+    means = mean and Series(list(mean["step"]), list(mean["value"]), [], count=list(mean["count"]))
+    return Series(list(found["step"]), list(found["value"]), nonfinite, means)
 
 
 def span(columns: Columns) -> tuple[int, int] | None:
@@ -72,20 +103,20 @@ def trend(series: Series, halflife_steps: float | None = None) -> list[float | N
     """Smooth by an exponential moving average without the bias of its start.
 
     A value counts half after ``halflife_steps``; the sum of weights divides, so the first point is
-    itself. Unknown values stay unknown and weigh nothing.
+    itself. A mean weighs as the values it is of; unknown values stay unknown and weigh nothing.
     """
     life = halflife(series.step) if halflife_steps is None else halflife_steps
     total = weight = 0.0
     smooth: list[float | None] = []
     before = series.step[0] if series.step else 0
-    for step, value in zip(series.step, series.value, strict=True):
+    for step, value, count in zip(series.step, series.value, series.counts(), strict=True):
         decay = 0.5 ** ((step - before) / life)
         before = step
         total, weight = total * decay, weight * decay
         if value is None:
             smooth.append(None)
             continue
-        total, weight = total + value, weight + 1
+        total, weight = total + count * value, weight + count
         smooth.append(total / weight)
     return smooth
 
@@ -93,56 +124,15 @@ def trend(series: Series, halflife_steps: float | None = None) -> list[float | N
 def geometric_trend(series: Series) -> list[float | None]:
     """Smooth the logarithm of positive values, as a log axis shows them."""
     logs = [None if v is None else math.log(v) for v in series.value]
-    smooth = trend(Series(series.step, logs, []))
+    smooth = trend(replace(series, value=logs))
     return [None if v is None else math.exp(v) for v in smooth]
 
 
-def settled(series: Series) -> Series:
-    """Smooth a series that is pooled already just enough to hide the zigzag of thinning."""
-    if not series.step:
-        return series
-    life = max(1e-3, (series.step[-1] - series.step[0]) / 200)
-    return Series(series.step, trend(series, life), series.nonfinite)
-
-
-def aligned(columns: Columns, names: Sequence[str]) -> tuple[list[int], dict[str, FloatArray]]:
-    """Put trends of several metrics on the steps any of them has, shape (steps,) each.
-
-    Thinned columns keep different steps; between them a straight line is a fair guess, and a
-    stack of areas needs one grid. A metric that is absent counts as zero.
-    """
-    known = {name: columns[name] for name in names if name in columns}
-    steps = sorted({step for series in known.values() for step in series.step})
-    grid = np.asarray(steps, dtype=np.float64)
-    result: dict[str, FloatArray] = {}
-    for name in names:
-        x, y = known.get(name, EMPTY).finite()
-        smooth = trend(Series(x, list(y), []), halflife(steps))
-        values = np.array([v for v in smooth if v is not None], dtype=np.float64)
-        result[name] = np.interp(grid, x, values) if x else np.zeros(len(grid))
-    return steps, result
-
-
-def parted(
-    steps: Sequence[int], parts: Mapping[str, FloatArray], whole: Series
-) -> dict[str, FloatArray]:
-    """Split a rate by the proportions of its parts, so that they add up to it.
-
-    Parts that were thinned each by its own extremes do not add up to anything exactly.
-    """
-    x, y = whole.finite()
-    total = sum(parts.values(), np.zeros(len(steps)))
-    if not x:
-        return dict(parts)
-    rate = np.interp(np.asarray(steps, dtype=np.float64), x, y)
-    scale = np.divide(rate, total, out=np.zeros(len(steps)), where=total > 0)
-    return {name: values * scale for name, values in parts.items()}
-
-
-def causes(columns: Columns) -> tuple[list[int], dict[str, FloatArray]]:
-    """Give the shares of groups collapsed for each cause, which add up to the pooled rate."""
-    steps, shares = aligned(columns, ("acr_all_fail", "acr_all_pass", "acr_constant"))
-    return steps, parted(steps, shares, settled(columns.get("acr_pooled", EMPTY)))
+def positive(series: Series) -> Series:
+    """Leave unknown what a log axis cannot show."""
+    mean = None if series.mean is None else positive(series.mean)
+    values = [v if v and v > 0 else None for v in series.value]
+    return replace(series, value=values, nonfinite=[], mean=mean)
 
 
 def change(series: Series, share: float = 0.2) -> float | None:
@@ -150,10 +140,11 @@ def change(series: Series, share: float = 0.2) -> float | None:
 
     None when fewer than eight values are known.
     """
-    steps, values = series.finite()
-    if len(values) < FEWEST:
+    level = series.level.known()
+    steps = level.step
+    if len(steps) < FEWEST:
         return None
-    smooth = trend(Series(steps, list(values), []))
+    smooth = trend(level)
     since = steps[-1] - share * (steps[-1] - steps[0])
     start = next(i for i, step in enumerate(steps) if step >= since)
     first, last = smooth[start], smooth[-1]
@@ -179,8 +170,8 @@ def spikes(series: Series) -> list[tuple[int, float]]:
 
 
 def usual(series: Series) -> float | None:
-    """Give the median of the last 50 known values that are not zero."""
-    values = series.finite()[1][-BASELINE:]
+    """Give the median of the last 50 known values that are not zero, or of as many means."""
+    values = series.level.finite()[1][-BASELINE:]
     median = robust_baseline(values)[0] if values else math.nan
     return median if math.isfinite(median) else None
 

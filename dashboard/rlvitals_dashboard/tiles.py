@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from rlvitals.metrics.catalog import describe
 from rlvitals_dashboard import series as sr
-from rlvitals_dashboard import words
+from rlvitals_dashboard import shares, words
 from rlvitals_dashboard.series import EMPTY, Columns, Series
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def movement(series: Series, key: str) -> str:
     moved = sr.change(series)
     if moved is None:
         return "too short to tell" if series.step else "not logged"
-    _, values = series.finite()
+    _, values = series.level.finite()
     reach = max(values) - min(values)
     if abs(moved) <= STEADY * reach or reach == 0:
         return "→ steady"
@@ -71,7 +71,7 @@ def movement(series: Series, key: str) -> str:
 
 def sparkline(series: Series, points: int = SPARK_POINTS) -> list[float | None]:
     """Thin the trend of a series to a few points, the last one among them."""
-    smooth = sr.trend(series)
+    smooth = sr.trend(series.level)
     if len(smooth) <= points:
         return smooth
     gap = (len(smooth) - 1) / (points - 1)
@@ -99,23 +99,6 @@ def spark_image(values: Sequence[float | None]) -> str:
     return f'url("data:image/svg+xml,{quote(svg)}")'
 
 
-def wasted_share(columns: Columns) -> float | None:
-    """Give the share of rollouts in the range shown whose group carried no advantage.
-
-    Rates weighted by the rollouts of their steps; equally where those are not logged.
-    """
-    rate = columns.get("acr", EMPTY)
-    steps, values = rate.finite()
-    if not values:
-        return None
-    sizes = columns.get("rollouts", EMPTY)
-    weight = {s: v for s, v in zip(sizes.step, sizes.value, strict=True) if v}
-    weights = [weight.get(step, 1.0 if not weight else 0.0) for step in steps]
-    total = sum(weights)
-    shares = sum(w * v for w, v in zip(weights, values, strict=True))
-    return shares / total if total else sum(values) / len(values)
-
-
 def _tile(columns: Columns, key: str, label: str, write: Callable[[float | None], str]) -> Tile:
     series = columns.get(key, EMPTY)
     value = write(series.last)
@@ -125,9 +108,8 @@ def _tile(columns: Columns, key: str, label: str, write: Callable[[float | None]
 
 
 def _wasted(columns: Columns, total_steps: int) -> Tile:
-    share = wasted_share(columns)
-    sizes = columns.get("rollouts", EMPTY).finite()[1]
-    rollouts = total_steps * sum(sizes) / len(sizes) if sizes else 0
+    share = shares.wasted(columns)
+    rollouts = total_steps * (columns.get("rollouts", EMPTY).level.mean_value() or 0)
     word = f"of {words.short(rollouts)} seen" if rollouts else "not logged"
     series = columns.get("acr", EMPTY)
     return Tile("wasted", "Wasted rollouts", words.percent(share), word, sparkline(series))

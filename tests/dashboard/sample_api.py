@@ -6,7 +6,6 @@ pages by eye. Whatever crosses HTTP is tested against the real service.
 
 from __future__ import annotations
 
-import itertools
 import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from tests.dashboard.sample_runs import SIZE, FloatArray, SampleRun, directive, incident
 
 from rlvitals.api import ApiError, Page
+from rlvitals_service.buckets import select
 
 REST_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
@@ -333,26 +333,16 @@ def _number(value: Any) -> float | None:
 
 
 def _column(steps: Any, values: FloatArray, max_points: int) -> dict[str, Any]:
-    finite = np.isfinite(values)
-    nonfinite = [
-        [int(s), REST_NAMES[str(float(v))]]
-        for s, v in zip(steps[~finite], values[~finite], strict=True)
-    ]
-    kept = _thin(np.flatnonzero(finite), values, max_points)
-    kept = np.unique(np.concatenate([kept, np.flatnonzero(~finite)]))
-    return {
-        "step": steps[kept].tolist(),
-        "value": [_number(v) for v in values[kept]],
-        "nonfinite": nonfinite,
+    chosen = select(steps, values, max_points)
+    column: dict[str, Any] = {
+        "step": steps[chosen.index].tolist(),
+        "value": [_number(v) for v in values[chosen.index]],
+        "nonfinite": [[int(steps[i]), REST_NAMES[str(float(values[i]))]] for i in chosen.nonfinite],
     }
-
-
-def _thin(index: Any, values: FloatArray, max_points: int) -> Any:
-    if len(index) <= max_points:
-        return index
-    edges = np.linspace(0, len(index), max_points // 2).astype(int)
-    ends = [
-        (part[values[part].argmin()], part[values[part].argmax()])
-        for part in (index[a:b] for a, b in itertools.pairwise(edges))
-    ]
-    return np.unique([index[0], index[-1], *itertools.chain.from_iterable(ends)])
+    if chosen.means is not None:
+        column["mean"] = {
+            "step": steps[chosen.means.index].tolist(),
+            "value": chosen.means.value.tolist(),
+            "count": chosen.means.count.tolist(),
+        }
+    return column

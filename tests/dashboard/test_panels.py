@@ -144,7 +144,7 @@ def test_all_panels_share_one_axis_and_are_strict_json(ward: SampleApi, run_id: 
 
 
 def test_long_run_stays_within_its_points(ward: SampleApi) -> None:
-    """A hundred thousand steps are drawn with at most 1,000 points a line, spike and NaN kept."""
+    """A hundred thousand steps are drawn with at most 1,200 points a line, spike and NaN kept."""
     built = live.figures(snapshot(ward, "long"), None, live.FIRST_SMALL)
     raw = named(built["gradient"]["data"], "gradient norm, each step")
     assert len(raw["x"]) <= live.MAX_POINTS + 1

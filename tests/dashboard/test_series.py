@@ -56,21 +56,32 @@ def test_geometric_trend_is_a_mean_of_logarithms() -> None:
     assert smooth[1] == pytest.approx(math.exp(math.log(100) / (1 + 0.5**0.5)))
 
 
-def test_aligned_fills_between_with_a_straight_line() -> None:
-    """Metrics thinned to other steps meet on all of them; an absent one is zero."""
-    columns = {"a": Series([0, 4], [0.5, 0.5], []), "b": Series([0, 2, 4], [0.1, 0.1, 0.1], [])}
-    steps, values = sr.aligned(columns, ["a", "b", "c"])
-    assert steps == [0, 2, 4]
-    np.testing.assert_allclose(values["a"], [0.5, 0.5, 0.5])
-    np.testing.assert_allclose(values["c"], [0, 0, 0])
+def test_trend_weighs_a_mean_as_the_values_it_is_of() -> None:
+    """Without decay, the mean 1 of three values and the mean 0 of one make 3/4."""
+    means = Series([1, 4], [1.0, 0.0], [], count=[3, 1])
+    assert sr.trend(means, 1e12)[1] == pytest.approx(0.75)
+    assert means.mean_value() == pytest.approx(0.75)
 
 
-def test_parts_add_up_to_the_whole() -> None:
-    """Parts 1 and 3 of a rate 0.5 become 0.125 and 0.375; nothing splits into nothing."""
-    parts = {"a": np.array([1.0, 0.0]), "b": np.array([3.0, 0.0])}
-    split = sr.parted([0, 1], parts, Series([0, 1], [0.5, 0.5], []))
-    np.testing.assert_allclose(split["a"], [0.125, 0])
-    np.testing.assert_allclose(split["b"], [0.375, 0])
+def test_level_of_a_thinned_series_is_its_means() -> None:
+    """Points are extremes; what trends are taken of are the means that come beside them."""
+    mean = {"step": [3, 11], "value": [0.1, 0.2], "count": [8, 8]}
+    column = {"step": [0, 5], "value": [0.0, 1.0], "nonfinite": [], "mean": mean}
+    thinned = sr.read_columns({"metrics": {"acr": column}})["acr"]
+    assert thinned.value == [0.0, 1.0]
+    assert thinned.level == Series([3, 11], [0.1, 0.2], [], count=[8, 8])
+    whole = Series([0, 1], [0.5, None], [])
+    assert whole.level is whole
+    assert whole.known() == Series([0], [0.5], [])
+
+
+def test_what_a_log_axis_cannot_show_is_unknown_in_points_and_means() -> None:
+    """Zeros and negative values leave the series, and the means that are not positive."""
+    mean = Series([0, 1], [0.5, 0.0], [], count=[2, 2])
+    found = sr.positive(Series([0, 1, 2], [0.0, 1.0, -1.0], [(3, "NaN")], mean))
+    assert found.value == [None, 1.0, None]
+    assert found.level.value == [0.5, None]
+    assert found.level.counts() == [2, 2]
 
 
 def test_change_needs_enough_values() -> None:

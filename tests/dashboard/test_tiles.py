@@ -52,14 +52,16 @@ def test_movement_is_judged_by_the_catalog(slope: int, key: str, word: str) -> N
     assert tiles.movement(ramp, key) == word
 
 
-def test_wasted_share_weighs_by_rollouts() -> None:
-    """(10 * 1.0 + 30 * 0.2) / 40 = 0.4."""
+def test_a_thinned_run_has_the_tiles_of_its_means() -> None:
+    """Extremes of 0 and 1 with means of 0.25 are a quarter wasted of eight rollouts a step."""
+    mean = Series([128, 384], [0.25, 0.25], [], count=[256, 256])
     columns = {
-        "acr": Series([0, 1], [1.0, 0.2], []),
-        "rollouts": Series([0, 1], [10.0, 30.0], []),
+        "acr": Series([0, 9, 300, 511], [0.0, 1.0, 0.0, 1.0], [], mean),
+        "rollouts": Series([0, 511], [8.0, 8.0], [], Series([128, 384], [8.0, 8.0], [])),
     }
-    assert tiles.wasted_share(columns) == pytest.approx(0.4)
-    assert tiles.wasted_share({}) is None
+    (tile,) = [t for t in tiles.tiles(columns, 512) if t.key == "wasted"]
+    assert (tile.value, tile.word) == ("25%", "of 4.1 k seen")
+    assert tile.spark == [0.25, 0.25]
 
 
 def test_sparkline_is_short_and_ends_at_now() -> None:
