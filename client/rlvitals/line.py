@@ -6,16 +6,15 @@ import contextlib
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rlvitals import exits
 from rlvitals.control import Control
+from rlvitals.ending import State, ending
 from rlvitals.introduction import config_of, open_spool, registration
-from rlvitals.items import Finish, Item
 from rlvitals.losses import Losses
 from rlvitals.outbox import Outbox, Store
 from rlvitals.sender import Sender, notice
-from rlvitals.settings import Settings, plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from rlvitals.delivery import Delivery, Registered
+    from rlvitals.items import Finish, Item
     from rlvitals.listener import Listener
     from rlvitals.records import Directive
     from rlvitals.reduction import Reducer
+    from rlvitals.settings import Settings
     from rlvitals.spool import Spool
     from rlvitals.transport import Transport
-
-State = Literal["finished", "failed", "crashed"]
 
 
 class Line:
@@ -43,7 +42,7 @@ class Line:
         self.summary: dict[str, Any] = {}
         self._closed = settings.mode == "disabled"
         self._deaf = ""  # why calls are ignored, once they are
-        self._finish_lock = threading.Lock()
+        self._finish_lock = threading.RLock()  # a signal handler may finish while in here
         self._registered: Registered | None = None
         self._listener: Listener | None = None
         self._started_at = time.time()
@@ -106,7 +105,7 @@ class Line:
         """
         with self._losses.guard("internal", "finish failed"), self._finish_lock:
             if not self._closed:
-                self._end(state or ("failed" if exit_code else "finished"), exit_code)
+                self._end(ending(exit_code, state, self.summary, self._losses))
 
     def __enter__(self) -> Self:
         """Use the run as a block; an exception in it marks the run failed."""
@@ -125,7 +124,7 @@ class Line:
     def abandon_in_child(self) -> None:
         """Turn a forked copy deaf without touching the parent's file, lock or sockets."""
         self._closed, self._deaf = True, "forked"
-        self._finish_lock = threading.Lock()
+        self._finish_lock = threading.RLock()
         self._losses = Losses()
         spool = self._outbox.store.spool if self._outbox else None
         if spool is not None:
@@ -186,13 +185,13 @@ class Line:
         )
         bring_in.start()
 
-    def _end(self, state: str, exit_code: int | None) -> None:
+    def _end(self, end: Finish) -> None:
         deadline = time.monotonic() + self.settings.finish_seconds
         outbox = self._outbox
         if outbox is None:
             return
         self._closed, self._deaf = True, "after_finish"
-        outbox.put(Finish(state, exit_code, plain(self.summary)))
+        outbox.put(end)
         written = outbox.finished.wait(self.settings.finish_seconds)
         complete = False
         if self._sender is not None:

@@ -6,8 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from rlvitals import capture
+from rlvitals.ending import State
 from rlvitals.items import Advantages, Rewards, Scalars
-from rlvitals.line import Line, State
+from rlvitals.line import Line
 from rlvitals.losses import Guard, describe
 from rlvitals.numbering import Numbering, checked_step
 from rlvitals.records import AlertRecord, Phase, Stage

@@ -8,6 +8,7 @@ import os
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -17,6 +18,7 @@ Mode = Literal["online", "offline", "disabled"]
 Resume = Literal["never", "allow", "must"]
 ABILITIES = ("focal", "avspo")
 DEEPEST_CONFIG, LONGEST_SOURCE = 8, 64
+LARGEST_BITS = 64  # of a whole number that msgpack holds whatever its sign
 Tags = str | Iterable[str] | None
 
 
@@ -123,12 +125,12 @@ def launch_identity(environ: Mapping[str, str]) -> str | None:
 
 def plain(value: Any, depth: int = 0) -> Any:
     """Turn a configuration into what JSON can hold; unknown objects become their repr."""
-    if value is None or isinstance(value, bool | int):
+    if isinstance(value, Enum):
+        return plain(value.value, depth + 1)
+    if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, str):
-        return clean_text(value)
+    if isinstance(value, int | float | str):
+        return _scalar(value)
     if depth > DEEPEST_CONFIG:
         return clean_text(repr(value)[:200])
     if isinstance(value, Mapping):
@@ -148,6 +150,17 @@ def plain(value: Any, depth: int = 0) -> Any:
 def clean_text(text: str) -> str:
     """Replace what UTF-8 cannot carry (lone surrogates)."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _scalar(value: float | str) -> int | float | str:
+    """Give a number or text of exactly a built-in type: the wire knows no subclasses."""
+    if isinstance(value, int):
+        if value.bit_length() < LARGEST_BITS:
+            return int(value)
+        return hex(value)[:200]  # in decimal Python refuses to write the longest ones
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    return clean_text(str(value))
 
 
 def _run_key(launch: str | None) -> str:
