@@ -70,12 +70,12 @@ def report(results: Results) -> str:
     columns = {
         "mode, clients": "<",
         "server": "<",
+        "points/s over mlflow's": ">",
+        "CPU over mlflow's": ">",
         "points/s": ">",
         "p50 ms": ">",
         "p99 ms": ">",
         "CPU us a point": ">",
-        "points/s over mlflow's": ">",
-        "CPU over mlflow's": ">",
     }
     rows = []
     for (mode, clients), by_server in results.items():
@@ -86,12 +86,12 @@ def report(results: Results) -> str:
                 [
                     f"{mode}, {clients}",
                     label,
+                    ratio(own, mlflow, "rate"),
+                    ratio(own, mlflow, "cpu", digits=3),
                     f"{middle['rate']:,.0f}",
                     f"{middle['p50']:.1f}",
                     f"{middle['p99']:.1f}",
                     f"{middle['cpu']:.1f}",
-                    ratio(own, mlflow, "rate"),
-                    ratio(own, mlflow, "cpu", digits=3),
                 ]
             )
     return table(columns, rows)
