@@ -16,7 +16,7 @@ from rlvitals.records import (
     StepRecord,
 )
 from rlvitals.reduction import Key, key_of, merge
-from rlvitals.transport import Refused, Transport, decode
+from rlvitals.transport import MSGPACK, Refused, Transport, decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 BATCH_RECORDS = 100
 BATCH_BYTES = 2**20
 TOO_LARGE = 413
-MSGPACK = "application/msgpack"
 
 
 class Registered(msgspec.Struct):

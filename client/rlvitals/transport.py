@@ -12,9 +12,11 @@ from typing import Any
 import msgspec
 import urllib3
 
+JSON, MSGPACK = "application/json", "application/msgpack"
 GZIP_OVER_BYTES = 8 * 1024
 LARGEST_WAIT_SECONDS = 300.0
 SUCCESS_CLASS, SERVER_ERROR_CLASS = 2, 5
+UNAUTHORIZED = 401
 
 
 class Unreachable(Exception):
@@ -62,6 +64,8 @@ class Transport:
     ) -> None:
         self.url = url.rstrip("/")
         self._headers = {"User-Agent": "rlvitals", "Accept": "application/json"}
+        # Checked here: the HTTP library would put a token it cannot send into its error message.
+        self._mangled = not ((token or "").isascii() and (token or "").isprintable())
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._timeouts = timeouts
@@ -73,7 +77,7 @@ class Transport:
         path: str,
         body: bytes | None = None,
         *,
-        kind: str = "application/json",
+        kind: str = JSON,
         query: dict[str, Any] | None = None,
         read_seconds: float | None = None,
     ) -> bytes:
@@ -92,16 +96,20 @@ class Transport:
         path: str,
         body: bytes | None = None,
         *,
-        kind: str = "application/json",
+        kind: str = JSON,
         query: dict[str, Any] | None = None,
         read_seconds: float | None = None,
         stream: bool = True,
     ) -> urllib3.BaseHTTPResponse:
         """Send one request and give the answer, unread when streaming."""
+        if self._mangled:
+            msg = "the token holds characters that no token has (a line break?)"
+            raise Refused(UNAUTHORIZED, "unauthenticated", msg, None)
         headers = dict(self._headers)
         if body is not None:
             headers["Content-Type"] = kind
-            if len(body) > GZIP_OVER_BYTES:
+            # Only the endpoint of step records, which alone takes msgpack, unpacks bodies.
+            if kind == MSGPACK and len(body) > GZIP_OVER_BYTES:
                 headers["Content-Encoding"] = "gzip"
                 body = _gzip(body)
         timeout = urllib3.Timeout(self._timeouts.connect, read_seconds or self._timeouts.read)
