@@ -23,20 +23,28 @@ class Address(msgspec.Struct, frozen=True):
 def home(environ: Mapping[str, str] | None = None) -> Path:
     """Give the folder of this user's rlvitals files (RLVITALS_HOME, else ~/.rlvitals)."""
     environ = os.environ if environ is None else environ
-    chosen = environ.get("RLVITALS_HOME")
-    return Path(chosen).expanduser() if chosen else Path.home() / ".rlvitals"
+    return folder(environ.get("RLVITALS_HOME") or "~/.rlvitals")
 
 
-def local_service(folder: Path) -> Address:
+def folder(given: str | os.PathLike[str]) -> Path:
+    """Read a path, `~` included; a user without a home has the working folder for one."""
+    try:
+        return Path(given).expanduser()
+    except RuntimeError:
+        parts = Path(given).parts
+        return Path.cwd().joinpath(*(parts[1:] if parts[:2] == ("~", ".rlvitals") else parts))
+
+
+def local_service(home: Path) -> Address:
     """Read the service.json of a running `rlvitals up`; an empty address when there is none."""
     try:
-        return msgspec.json.decode((folder / "service.json").read_bytes(), type=Address)
+        return msgspec.json.decode((home / "service.json").read_bytes(), type=Address)
     except (OSError, msgspec.MsgspecError):
         return Address()
 
 
 def find(
-    folder: Path,
+    home: Path,
     url: str | None = None,
     token: str | None = None,
     environ: Mapping[str, str] | None = None,
@@ -48,7 +56,8 @@ def find(
     environ = os.environ if environ is None else environ
     url = _trimmed(url or environ.get("RLVITALS_URL"))
     token = token or environ.get("RLVITALS_TOKEN") or _token_file(environ)
-    local = local_service(folder)
+    token = token.strip() or None if token else None
+    local = local_service(home)
     if url is None or url == _trimmed(local.url):
         return Address(url or _trimmed(local.url), token or local.token, local.dashboard_url)
     return Address(url, token)

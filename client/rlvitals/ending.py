@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from rlvitals.items import Finish
-from rlvitals.settings import plain
+from rlvitals.plain import plain
 
 if TYPE_CHECKING:
     from rlvitals.losses import Losses

@@ -8,8 +8,14 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from rlvitals.settings import Settings, clean_text, plain
+import msgspec
+
+from rlvitals.plain import plain, shortened
+from rlvitals.settings import LONGEST_SOURCE, Settings
 from rlvitals.spool import Header, Spool
+
+# What the service stores of an introduction; beyond it the whole run would be refused.
+LARGEST_CONFIG, MOST_TAGS, LONGEST_NOTES = 512 * 1024, 50, 20_000
 
 if TYPE_CHECKING:
     from rlvitals.losses import Losses
@@ -19,6 +25,9 @@ def config_of(given: Any, losses: Losses) -> dict[str, Any]:
     """Read what a user calls the configuration; count it as lost when it cannot be read."""
     with losses.guard("config_unreadable", "config was dropped"):
         ready = plain(given)
+        size = len(msgspec.json.encode(ready))
+        if size > LARGEST_CONFIG:
+            raise ValueError(f"{size} bytes of JSON; at most {LARGEST_CONFIG} are kept")
         if ready is not None:
             return ready if isinstance(ready, dict) else {"config": ready}
     return {}
@@ -29,16 +38,16 @@ def registration(settings: Settings, config: dict[str, Any], started_at: float) 
     from rlvitals import __version__
 
     wanted = {
-        "project": clean_text(settings.project),
-        "key": clean_text(settings.key),
-        "name": settings.name and clean_text(settings.name),
+        "project": shortened(settings.project),
+        "key": shortened(settings.key),
+        "name": shortened(settings.name) if settings.name else None,
         "config": config or None,
-        "tags": [clean_text(tag) for tag in settings.tags] or None,
-        "group": settings.group and clean_text(settings.group),
-        "notes": settings.notes and clean_text(settings.notes),
+        "tags": [shortened(tag) for tag in settings.tags[:MOST_TAGS]] or None,
+        "group": shortened(settings.group) if settings.group else None,
+        "notes": shortened(settings.notes, LONGEST_NOTES) if settings.notes else None,
         "resume": settings.resume,
-        "attempt_key": settings.attempt_key,
-        "source": clean_text(settings.source),
+        "attempt_key": shortened(settings.attempt_key),
+        "source": shortened(settings.source, LONGEST_SOURCE),
         "success_threshold": settings.success_threshold,
         "failure_threshold": settings.failure_threshold,
         "abilities": list(settings.abilities),

@@ -13,9 +13,9 @@ from rlvitals.capture import Unusable, land, number
 from rlvitals.items import Advantages, Item, Rewards, Reweighted, Scalars
 from rlvitals.metrics.catalog import canonical
 from rlvitals.metrics.groups import Groups
+from rlvitals.plain import clean_text
 from rlvitals.records import GroupColumns, Scalar, StepRecord, encode_scalar
 from rlvitals.remedies import Remedies, reweight
-from rlvitals.settings import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

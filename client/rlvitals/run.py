@@ -11,11 +11,13 @@ from rlvitals.items import Advantages, Rewards, Scalars
 from rlvitals.line import Line
 from rlvitals.losses import Guard, describe
 from rlvitals.numbering import Numbering, checked_step
+from rlvitals.plain import clean_text
 from rlvitals.records import AlertRecord, Phase, Stage
-from rlvitals.settings import Settings, clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rlvitals.settings import Settings
 
 __all__ = ["Level", "Run", "State"]
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rlvitals
-from rlvitals import capture, discovery, settings
+from rlvitals import capture, discovery, plain, settings
 from rlvitals.numbering import Numbering, checked_step
 from rlvitals.sender import Backoff
 
@@ -65,14 +65,14 @@ def test_another_launch_is_another_attempt() -> None:
 )
 def test_any_config_becomes_json(config: Any) -> None:
     """Whatever holds the settings of a training, a readable form of it is kept."""
-    json.dumps(settings.plain(config), allow_nan=False)
+    json.dumps(plain.plain(config), allow_nan=False)
 
 
 def test_a_config_that_holds_itself_ends() -> None:
     """A cycle does not hang the trainer."""
     looped: dict[str, Any] = {}
     looped["self"] = looped
-    json.dumps(settings.plain(looped))
+    json.dumps(plain.plain(looped))
 
 
 def test_the_local_services_token_goes_nowhere_else(home: Path) -> None:
@@ -196,3 +196,94 @@ def test_public_names_are_all_there() -> None:
         assert name in dir(rlvitals)
     with pytest.raises(AttributeError):
         rlvitals.nothing  # noqa: B018
+
+
+def test_numbers_may_be_names(recorder: Any) -> None:
+    """A seed as name or a rank as group is taken as its text, and the run arrives."""
+    given: dict[str, Any] = {"project": 1, "name": 2, "group": 0, "notes": 4, "id": 5, "tags": [6]}
+    rlvitals.init(url=recorder.url, **given).finish()
+    [sent] = recorder.registrations
+    names = ("project", "name", "group", "notes", "key", "tags")
+    assert [sent[name] for name in names] == ["1", "2", "0", "4", "5", ["6"]]
+
+
+def test_without_any_home_the_working_folder_has_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container's user without home or password entry still gets a run."""
+    import pwd
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("RLVITALS_HOME")
+    monkeypatch.chdir(tmp_path)
+    assert discovery.home() == tmp_path / ".rlvitals"
+    monkeypatch.setenv("RLVITALS_HOME", "~/elsewhere")
+    assert discovery.home() == tmp_path / "~" / "elsewhere"
+    assert settings.resolve(dir="~/third").home == tmp_path / "~" / "third"
+
+
+@pytest.mark.parametrize("size", ["four", "", " ", "1.5"])
+def test_a_world_size_that_is_no_number_means_one_process(size: str) -> None:
+    """What another tool left in the environment does not keep a training from starting."""
+    alone = settings.resolve(environ={"WORLD_SIZE": size, "RANK": "3"})
+    assert alone.source == "0"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("success_threshold", "high"),
+        ("success_threshold", [1.0]),
+        ("failure_threshold", {}),
+        ("abilities", None),
+        ("tags", 5),
+    ],
+)
+def test_every_wrong_setting_is_a_value_error_that_names_it(field: str, value: Any) -> None:
+    """Init raises ValueError and nothing else."""
+    with pytest.raises(ValueError, match=field):
+        settings.resolve(**{field: value})
+
+
+def test_long_names_are_shortened_and_stay_apart(recorder: Any) -> None:
+    """A name longer than the service stores costs its end, not the run."""
+    for end in "ab":
+        long = "x" * 300 + end
+        run = rlvitals.init(long, long, id=long, group=long, tags=[long] * 60, url=recorder.url)
+        run.finish()
+    first, second = recorder.registrations
+    for name in ("project", "name", "key", "group"):
+        assert len(first[name]) == 200
+        assert first[name] != second[name]
+    assert len(first["tags"]) == 50
+    assert len(first["tags"][0]) == 200
+
+
+def test_a_config_beyond_all_measure_is_left_out_and_counted(recorder: Any) -> None:
+    """A configuration of megabytes costs itself, not the run."""
+    run = rlvitals.init(url=recorder.url, config={"rows": ["x" * 100] * 20_000})
+    run.finish()
+    assert "config" not in recorder.registrations[0]
+    assert recorder.finished
+    assert run.losses == {"config_unreadable": 1}
+
+
+def test_a_token_is_taken_without_the_line_it_came_in(recorder: Any, home: Path) -> None:
+    """A trailing newline from a file or a shell is no part of a token."""
+    assert discovery.find(home, "http://x", "abc\n", environ={}).token == "abc"
+    assert discovery.find(home, "http://x", environ={"RLVITALS_TOKEN": " abc\r\n"}).token == "abc"
+
+
+def test_a_token_no_header_can_carry_is_refused_and_not_told(
+    recorder: Any, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A mangled secret ends in a clear refusal, and its text in no log."""
+    run = rlvitals.init(url=recorder.url, token="sec\nzebra")
+    recorder.wait(lambda: "RLVITALS_TOKEN" in caplog.text)
+    run.finish()
+    assert "zebra" not in caplog.text
+    assert not recorder.requests
