@@ -60,12 +60,12 @@ class Control:
         The same generation always gets the same answer, so that no group is split between two
         weightings. Evaluation is never touched.
         """
-        if self._directive is None or phase != "train":
+        if phase != "train":
             return None
         key = (phase, step, generation)
         with self._lock:
             if key not in self._decisions:
-                self._decisions[key] = self._decision(self._directive, step)
+                self._decisions[key] = self._decision(step)
                 if len(self._decisions) > REMEMBERED:
                     self._decisions.popitem(last=False)
             return self._decisions[key]
@@ -97,7 +97,10 @@ class Control:
             moved = next_threshold(current, acr_effective, remedies.avspo)
             self._threshold = (directive.version, moved)
 
-    def _decision(self, directive: Directive, step: int) -> Directive | None:
+    def _decision(self, step: int) -> Directive | None:
+        directive = self._directive
+        if directive is None:
+            return None
         version = directive.version
         if self._spent.get(version) in ("refused", "expired"):
             return None

@@ -180,3 +180,16 @@ def test_an_older_version_changes_nothing(new_run: NewRun) -> None:
         run._control.receive(Directive(version=version, mode="off"))
     assert run.directive is not None
     assert run.directive.version == 3
+
+
+def test_a_directive_that_arrives_in_mid_step_waits_for_the_next(
+    new_run: NewRun, recorder: Any
+) -> None:
+    """The micro-batches of one step are weighed alike, also when the first directive comes."""
+    run = new_run(success_threshold=1.0)
+    assert run.wait_registered(20)
+    assert run.reweight(ADVANTAGES, REWARDS, step=3) is ADVANTAGES
+    recorder.direct(focal={"gamma": 1.0})
+    recorder.wait(lambda: run.directive is not None)
+    assert run.reweight(ADVANTAGES, REWARDS, step=3) is ADVANTAGES
+    np.testing.assert_allclose(run.reweight(ADVANTAGES, REWARDS, step=4), FOCAL)
