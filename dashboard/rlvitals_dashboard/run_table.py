@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 ATTENTION = {"critical": 100, "warning": 10, "info": 1}
 
 
-def grid() -> Any:
-    """Give the empty table; rows are sorted by attention, then newest first."""
+def grid(search: str = "") -> Any:
+    """Give the empty table; rows are sorted by attention, then newest first.
+
+    Only rows that hold ``search`` in any cell are shown.
+    """
     percent = {"function": "params.value == null ? '–' : d3.format('.0%')(params.value)"}
     whole = {"function": "params.value == null ? '–' : d3.format(',')(params.value)"}
     columns: list[dict[str, Any]] = [
@@ -93,6 +96,7 @@ def grid() -> Any:
             "suppressHeaderMenuButton": False,
         },
         dashGridOptions={
+            "quickFilterText": search,
             "theme": GRID_THEME,
             "rowHeight": 40,
             "headerHeight": 38,

@@ -110,7 +110,7 @@ def _filtered(query: Select[Any], principal: Principal, wanted: Wanted) -> Selec
         query = query.where(literal(wanted.tag) == any_(run.c.tags))
     if wanted.search:
         words = func.array_to_string(run.c.tags, " ")
-        texts = (run.c.name, run.c.group, words, run.c.notes)
+        texts = (run.c.name, project.c.name, run.c.group, words, run.c.notes)
         found = [text.icontains(wanted.search, autoescape=True) for text in texts]
         query = query.where(or_(*found))
     return query

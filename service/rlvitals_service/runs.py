@@ -104,7 +104,7 @@ def get_runs(
     project: Annotated[str | None, Query(description="Name of a project.")] = None,
     state: Annotated[list[State] | None, Query(description="May be given several times.")] = None,
     search: Annotated[
-        str | None, Query(max_length=200, description="Part of name, group, tag or notes.")
+        str | None, Query(max_length=200, description="Part of name, project, group, tag or notes.")
     ] = None,
     tag: Annotated[str | None, Query(description="A tag the run must have.")] = None,
     archived: Annotated[bool, Query(description="Archived runs instead of the others.")] = False,

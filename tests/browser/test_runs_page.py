@@ -71,6 +71,38 @@ def test_list_stays_live_and_keeps_sort_and_search(
     expect(rows).to_have_count(2)
 
 
+def test_search_and_project_are_in_the_address_and_come_back(
+    dashboard: Dashboard, open_page: Callable[..., Window], training: Callable[..., Training]
+) -> None:
+    """After a reload, and back from a run, the list is filtered as it was."""
+    for name, project in (("kept-a", "kept"), ("kept-b", "kept"), ("kept-a2", "other")):
+        training(name=name, project=project).advance(3)
+    page = open_page(dashboard.url).page
+    rows = page.locator("#runs-grid .ag-center-cols-container .ag-row")
+    page.locator("#runs-search").fill("kept-a")
+    expect(rows).to_have_count(2)
+    page.locator("#runs-project").click()
+    page.locator(".dash-dropdown-option", has_text="kept").click()
+    expect(rows).to_have_count(1)
+    page.wait_for_function("() => new URLSearchParams(location.search).get('project') === 'kept'")
+
+    def same_as_before() -> None:
+        expect(rows).to_have_count(1)
+        expect(rows).to_contain_text("kept-a")
+        expect(page.locator("#runs-search")).to_have_value("kept-a")
+        expect(page.locator("#runs-project")).to_contain_text("kept")
+
+    page.reload()
+    same_as_before()
+    page.locator(".run-link").click()
+    expect(page.locator("#run-name")).to_have_text("kept-a")
+    page.go_back()
+    same_as_before()
+    page.locator("#runs-search").fill("")
+    expect(rows).to_have_count(2)
+    assert "q=" not in page.url
+
+
 def test_wrong_token_is_told(powerless: Dashboard, open_page: Callable[..., Window]) -> None:
     """A token that may not read gives a message that names the setting to change."""
     page = open_page(powerless.url).page

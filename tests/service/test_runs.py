@@ -165,6 +165,7 @@ def test_lists_are_filtered_sorted_and_paged(api: Api) -> None:
     assert names(search="RUN HIGH") == ["high"]
     assert len(names(search="100%_")) == 3
     assert names(search="100_%") == []
+    assert len(names(search=project[:-1].upper())) == 3
     assert names(sort="step") == ["none", "high", "low"]
     assert names(sort="-step") == ["low", "high", "none"]
     assert names(sort="name") == ["high", "low", "none"]

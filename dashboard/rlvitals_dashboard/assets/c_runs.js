@@ -76,12 +76,20 @@
     gateRuns: function (ticks, busy) {
       return rlvitals.passes(busy) ? Date.now() : window.dash_clientside.no_update;
     },
-    filterRuns: function (search, project, model, options) {
-      const filters = Object.assign({}, model || {});
+    /* A grid that comes back with its page has forgotten its filter, so new rows ask again. */
+    filterRuns: function (search, project, rows, options) {
+      const none = window.dash_clientside.no_update;
+      const grid = window.dash_ag_grid.getApi("runs-grid");
+      const current = (grid && grid.getFilterModel()) || {};
+      const filters = Object.assign({}, current);
       delete filters.project;
       if (project) filters.project = { filterType: "text", type: "equals", filter: project };
       rlvitals.query({ q: search, project: project });
-      return [filters, Object.assign({}, options, { quickFilterText: search || "" })];
+      const sought = search || "";
+      return [
+        JSON.stringify(filters) === JSON.stringify(current) ? none : filters,
+        sought === options.quickFilterText ? none : Object.assign({}, options, { quickFilterText: sought }),
+      ];
     },
   });
 })();

@@ -26,8 +26,8 @@ run.log({"grad_norm": grad_norm}, step=step)
 rlvitals demo"""
 
 
-def layout(**_query: str) -> Any:
-    """Lay out the list of runs; rows follow at the first tick."""
+def layout(q: str = "", project: str = "", **_query: str) -> Any:
+    """Lay out the list of runs as its address says; rows follow at the first tick."""
     return html.Main(
         [
             html.P(id="runs-trouble", className="banner", role="alert"),
@@ -39,6 +39,7 @@ def layout(**_query: str) -> Any:
                         [
                             dcc.Input(
                                 id="runs-search",
+                                value=q or None,
                                 type="search",
                                 placeholder="Search name, project, tag …",
                                 className="search",
@@ -46,6 +47,8 @@ def layout(**_query: str) -> Any:
                             ),
                             dcc.Dropdown(
                                 id="runs-project",
+                                options=[project] if project else [],
+                                value=project or None,
                                 placeholder="All projects",
                                 className="project-filter",
                                 clearable=True,
@@ -57,7 +60,7 @@ def layout(**_query: str) -> Any:
                 className="runs-head",
             ),
             _empty(),
-            html.Div(run_table.grid(), id="runs-box", className="runs-box card", hidden=True),
+            html.Div(run_table.grid(q), id="runs-box", className="runs-box card", hidden=True),
             dcc.Store(id="runs-cursor", data=""),
             dcc.Store(id="runs-busy", data=False),
             dcc.Store(id="runs-pulse"),
@@ -81,7 +84,7 @@ def register(app: Any, api: Api) -> None:
         Output("runs-grid", "dashGridOptions"),
         Input("runs-search", "value"),
         Input("runs-project", "value"),
-        State("runs-grid", "filterModel"),
+        Input("runs-grid", "rowData"),
         State("runs-grid", "dashGridOptions"),
         prevent_initial_call=True,
     )
@@ -105,11 +108,12 @@ def _register_live(app: Any, api: Api) -> None:
         Output("runs-cursor", "data"),
         Input("runs-pulse", "data"),
         State("runs-search", "value"),
+        State("runs-project", "value"),
         State("runs-cursor", "data"),
         running=[(Output("runs-busy", "data"), True, False)],
         prevent_initial_call=True,
     )
-    def refresh(_pulse: Any, search: str | None, known: str) -> Any:
+    def refresh(_pulse: Any, search: str | None, project: str | None, known: str) -> Any:
         try:
             summaries = api.runs(search=search or None, limit=MOST_RUNS)
         except ApiError as error:
@@ -120,7 +124,7 @@ def _register_live(app: Any, api: Api) -> None:
         shown = run_table.rows(summaries)
         if (cursor := live.digest([shown, search])) == known:
             raise PreventUpdate
-        projects = sorted({run["project"] for run in summaries})
+        projects = sorted({run["project"] for run in summaries} | ({project} if project else set()))
         nothing = not shown and not search
         counted = run_table.counted(summaries, more=bool(summaries.next_cursor))
         return shown, counted, projects, nothing, not nothing, "", cursor
