@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import os
 import sys
-import threading
 import weakref
 from typing import TYPE_CHECKING
 
@@ -19,18 +18,10 @@ live: weakref.WeakSet[Line] = weakref.WeakSet()
 def finish_all() -> None:
     """Finish every live run when the interpreter ends, within one run's time in all."""
     failed = getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1")
-    threads = [
-        threading.Thread(target=run.finish, args=(1 if failed else None,), daemon=True)
-        for run in list(live)[1:]
-    ]
-    with contextlib.suppress(RuntimeError):  # no new threads at shutdown: one after the other
-        for thread in threads:
-            thread.start()
-    for run in list(live):
-        run.finish(1 if failed else None)
-    for thread in threads:
-        if thread.ident is not None:
-            thread.join(1.0)
+    code = 1 if failed else None
+    with contextlib.suppress(Exception):
+        for run in [run for run in list(live) if run.begin_finish(code)]:
+            run.complete_finish()
 
 
 def abandon_all_in_child() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 import time
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlvitals import exits
 from rlvitals.control import Control
-from rlvitals.ending import State, ending
+from rlvitals.ending import State, ending, say_what_is_left
 from rlvitals.introduction import config_of, open_spool, registration
 from rlvitals.losses import Losses
 from rlvitals.outbox import Outbox, Store
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from rlvitals.delivery import Delivery, Registered
-    from rlvitals.items import Finish, Item
+    from rlvitals.items import Item
     from rlvitals.listener import Listener
     from rlvitals.records import Directive
     from rlvitals.reduction import Reducer
@@ -46,6 +47,7 @@ class Line:
         self._registered: Registered | None = None
         self._listener: Listener | None = None
         self._started_at = time.time()
+        self._deadline = math.inf  # of the end, once it has begun
         self._control = Control(self._put, settings.source, settings.abilities)
         self._outbox: Outbox | None = None
         self._sender: Sender | None = None
@@ -104,8 +106,35 @@ class Line:
         again does nothing.
         """
         with self._losses.guard("internal", "finish failed"), self._finish_lock:
-            if not self._closed:
-                self._end(ending(exit_code, state, self.summary, self._losses))
+            if self.begin_finish(exit_code, state=state):
+                self.complete_finish()
+
+    def begin_finish(self, exit_code: int | None = None, *, state: State | None = None) -> bool:
+        """Close the run to further calls and let its end be sent; False when it is closed."""
+        outbox = self._outbox
+        if self._closed or outbox is None:
+            return False
+        self._closed, self._deaf = True, "after_finish"
+        self._deadline = time.monotonic() + self.settings.finish_seconds
+        outbox.put(ending(exit_code, state, self.summary, self._losses))
+        if self._sender is not None:
+            self._sender.finish()
+        return True
+
+    def complete_finish(self) -> None:
+        """Wait for what was begun, up to its deadline, and say what could not be sent."""
+        outbox, sender = self._outbox, self._sender
+        if outbox is None:
+            return
+        written = outbox.finished.wait(max(self._deadline - time.monotonic(), 0.0))
+        complete = written and sender is not None and sender.wait_done(self._deadline)
+        for thread in (sender, self._listener):
+            if thread is not None:
+                thread.stop()
+        exits.live.discard(self)
+        outbox.leave(keep=not complete)
+        if not complete:
+            say_what_is_left(self.settings.mode, self.spool, self._losses)
 
     def __enter__(self) -> Self:
         """Use the run as a block; an exception in it marks the run failed."""
@@ -138,10 +167,21 @@ class Line:
             self._sender = Sender(settings, self._delivery, self._losses)
             self._sender.on_registered = self._on_registered
             self._outbox.on_write = self._sender.nudge
-        self._outbox.start()
-        if self._sender is not None:
-            self._sender.start()
+        try:
+            if self._sender is not None:
+                self._sender.start()
+            self._outbox.start()
+        except RuntimeError as error:  # out of threads, or the interpreter is ending
+            return self._give_up(str(error))
         exits.live.add(self)
+        return None
+
+    def _give_up(self, reason: str) -> None:
+        if self._sender is not None:
+            self._sender.stop()
+        self._outbox = self._sender = None
+        self._closed, self._deaf = True, "no_threads"
+        self._losses.add(self._deaf, f"nothing is recorded: {reason}")
 
     def _reducer(self) -> Reducer:
         from rlvitals.reduction import Reducer
@@ -184,40 +224,6 @@ class Line:
             daemon=True,
         )
         bring_in.start()
-
-    def _end(self, end: Finish) -> None:
-        deadline = time.monotonic() + self.settings.finish_seconds
-        outbox = self._outbox
-        if outbox is None:
-            return
-        self._closed, self._deaf = True, "after_finish"
-        outbox.put(end)
-        written = outbox.finished.wait(self.settings.finish_seconds)
-        complete = False
-        if self._sender is not None:
-            self._sender.finish()
-            complete = written and self._sender.wait_done(deadline)
-            self._sender.stop()
-        if self._listener is not None:
-            self._listener.stop()
-        exits.live.discard(self)
-        self._leave_spool(complete)
-
-    def _leave_spool(self, complete: bool) -> None:
-        spool = self._outbox.store.spool if self._outbox else None
-        if complete:
-            if spool is not None:
-                spool.delete()
-            return
-        where = f"in {spool.path}" if spool else "in memory only and are lost"
-        if spool is not None:
-            spool.close()
-        if self.settings.mode == "offline":
-            if not os.environ.get("RLVITALS_SILENT"):
-                notice(f"the run is recorded {where}; `rlvitals sync` sends it")
-            return
-        hint = " `rlvitals sync` sends them." if spool else ""
-        self._losses.warn("unsent", f"not everything was sent; the records stay {where}.{hint}")
 
 
 def _clean_exit(error: BaseException | None) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from rlvitals import spool as frames
 from rlvitals.items import Finish, Item
-from rlvitals.records import Acknowledgement, AlertRecord
+from rlvitals.records import Acknowledgement, AlertRecord, StepRecord
 from rlvitals.spool import Frame, Spool, pack
 
 if TYPE_CHECKING:
@@ -28,6 +28,11 @@ DOZE_SECONDS = 1.0
 DRAIN_ITEMS = 512
 STUCK_SECONDS = 2.0
 GIVE_WAY_SECONDS = 0.001
+NEWS: dict[type[Any], bytes] = {
+    Acknowledgement: frames.ACKNOWLEDGEMENT,
+    AlertRecord: frames.ALERT,
+    Finish: frames.FINISH,
+}
 MEMORY_FRAMES = 50_000
 MEMORY_READ = 200
 
@@ -53,7 +58,7 @@ class Outbox:
         self._doorbell = threading.Lock()
         self._doorbell.acquire()
         self._dozing = False
-        self._stopping = False
+        self._stopping = self._left = False
         self._lost_written: dict[str, int] = {}
         self.store = Store(losses)
         self.on_write: Callable[[], None] = lambda: None
@@ -90,14 +95,25 @@ class Outbox:
         with contextlib.suppress(RuntimeError):  # somebody else rang first
             self._doorbell.release()
 
+    def leave(self, *, keep: bool) -> None:
+        """Let go of the spool, or delete it; a writer that is behind lets go when it is done."""
+        self._left = True
+        if not keep:
+            self.store.delete()
+        elif self.finished.is_set():
+            self.store.close()
+
     def _work(self) -> None:
         with self._losses.guard("no_spool", "nothing can be spooled, data stays in memory"):
             self.store.use(self._open_spool())
         # Loading what reduces takes a moment, which init must not take from the trainer.
-        self._reducer = self._make_reducer()
+        with self._losses.guard("internal", "nothing can be recorded"):
+            self._reducer = self._make_reducer()
         while not self._stopping:
             with self._losses.guard("internal", "writing failed"):
                 self._round()
+        if self._left:
+            self.store.close()
 
     def _round(self) -> None:
         quiet_since = time.monotonic()
@@ -119,15 +135,16 @@ class Outbox:
             items.append(self._queue.popleft())
         if not items:
             return False
-        self._write(items)
+        try:
+            self._write(items)
+        finally:
+            if any(isinstance(item, Finish) for item in items):
+                self._stopping = True
+                self.finished.set()
         return True
 
     def _write(self, items: list[Item]) -> None:
-        made = [
-            pack(frames.RECORD, self._encoder.encode(record))
-            for record in self._reducer.records(gently(items))
-        ]
-        made += [packed for item in items if (packed := self._news(item)) is not None]
+        made = [*self._records(items), *self._news(items)]
         lost = self._losses.snapshot()
         if lost != self._lost_written:
             self._lost_written = lost
@@ -135,18 +152,20 @@ class Outbox:
         self.store.append(made)
         self._moved = time.monotonic()
         self.on_write()
-        if any(isinstance(item, Finish) for item in items):
-            self._stopping = True
-            self.finished.set()
 
-    def _news(self, item: Item) -> bytes | None:
-        kinds: dict[type[Any], bytes] = {
-            Acknowledgement: frames.ACKNOWLEDGEMENT,
-            AlertRecord: frames.ALERT,
-            Finish: frames.FINISH,
-        }
-        kind = kinds.get(type(item))
-        return None if kind is None else pack(kind, self._encoder.encode(item))
+    def _records(self, items: list[Item]) -> Iterator[bytes]:
+        made: list[StepRecord] = []
+        with self._losses.guard("internal", "records were dropped"):
+            made = self._reducer.records(gently(items))
+        for record in made:
+            with self._losses.guard("unwritable", f"a record of step {record.step} was dropped"):
+                yield pack(frames.RECORD, self._encoder.encode(record))
+
+    def _news(self, items: list[Item]) -> Iterator[bytes]:
+        for item in items:
+            kind = NEWS.get(type(item))
+            if kind is not None:
+                yield pack(kind, self._encoder.encode(item))
 
 
 def gently(items: list[Item]) -> Iterator[Item]:
@@ -221,6 +240,16 @@ class Store:
             while self._memory and self._forgotten < -frame.end:
                 self._memory.popleft()
                 self._forgotten += 1
+
+    def close(self) -> None:
+        """Let go of the spool and keep it on disk."""
+        if self.spool is not None:
+            self.spool.close()
+
+    def delete(self) -> None:
+        """Delete the spool; everything in it is with the service."""
+        if self.spool is not None:
+            self.spool.delete()
 
     @property
     def pending(self) -> bool:

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rlvitals import discovery
+from rlvitals.losses import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +67,7 @@ class Sender:
         self._backoff = Backoff()
         self._wake = threading.Event()
         self._stop = False
+        self._nowhere = False  # no address of a service is known
         self._last_contact = time.monotonic()
         self.finishing = threading.Event()
         self.done = threading.Event()
@@ -85,13 +87,15 @@ class Sender:
 
     def finish(self) -> None:
         """Ask to send everything now, then close the run."""
+        self._nowhere = False  # it may have come up since the last look
         self.finishing.set()
         self._wake.set()
 
     def wait_done(self, deadline: float) -> bool:
-        """Wait until all is sent, the service wants no more, or a monotonic deadline passes."""
+        """Wait until all is sent, nobody wants more, or a monotonic deadline passes."""
         while not self.done.wait(0.02):
-            if self.refusal is not None or time.monotonic() > deadline:
+            hopeless = self.refusal is not None or self._nowhere
+            if hopeless or time.monotonic() > deadline:
                 return False
         return True
 
@@ -102,7 +106,11 @@ class Sender:
 
     def _work(self) -> None:
         # Loading the HTTP library takes a moment, which init must not take from the trainer.
-        self._delivery = self._make_delivery()
+        try:
+            self._delivery = self._make_delivery()
+        except Exception as error:  # noqa: BLE001 - whatever is broken, training goes on
+            self.refusal = describe(error)
+            self._losses.add("internal", f"nothing can be sent: {self.refusal}")
         while not self._stop and not self.done.is_set() and self.refusal is None:
             pause = self._attempt()
             if pause > 0 and not self._stop:
@@ -156,6 +164,7 @@ class Sender:
 
         settings = self._settings
         address = discovery.find(settings.home, settings.url, settings.token)
+        self._nowhere = address.url is None
         if address.url is None:
             raise Unreachable("no service is known: set RLVITALS_URL or start `rlvitals up`")
         timeouts = Timeouts(settings.connect_seconds, settings.read_seconds)
@@ -166,7 +175,8 @@ class Sender:
         self.transport = transport
         self._last_contact = time.monotonic()
         if self.on_registered is not None:
-            self.on_registered(run, transport)
+            with self._losses.guard("internal", "the answer to the introduction was not used"):
+                self.on_registered(run, transport)
         self.registered.set()
 
     def _close(self, transport: Transport) -> float:
