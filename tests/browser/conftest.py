@@ -50,7 +50,8 @@ class Window:
     complaints: list[str] = field(default_factory=list)
 
 
-@pytest.fixture(scope="session")
+# Not for the session: while Playwright runs, no other test of this process can run a loop.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Start Chromium; skip where there is none, unless it is required."""
     required = os.environ.get("RLVITALS_REQUIRE_BROWSER") == "1"
