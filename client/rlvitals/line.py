@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from rlvitals import exits
 from rlvitals.control import Control
 from rlvitals.ending import State, ending, say_what_is_left
+from rlvitals.identity import Identity
 from rlvitals.introduction import config_of, open_spool, registration
 from rlvitals.losses import Losses
-from rlvitals.outbox import Outbox, Store
+from rlvitals.outbox import Outbox
 from rlvitals.sender import Sender, notice
+from rlvitals.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from rlvitals.transport import Transport
 
 
-class Line:
+class Line(Identity):
     """Hold the threads that write and send, and what the service answered about the run."""
 
     def __init__(self, settings: Settings, config: Any = None) -> None:
@@ -58,31 +60,6 @@ class Line:
     def directive(self) -> Directive | None:
         """Give the newest directive heard of, without asking anybody."""
         return self._control.directive
-
-    @property
-    def id(self) -> str | None:
-        """Give the service's id of the run; None until it answered."""
-        return self._registered.id if self._registered else None
-
-    @property
-    def key(self) -> str:
-        """Give the key that makes resuming find this run again."""
-        return self.settings.key
-
-    @property
-    def name(self) -> str | None:
-        """Give the run's name; the service chooses one when none was given."""
-        return (self._registered and self._registered.name) or self.settings.name
-
-    @property
-    def attempt(self) -> int | None:
-        """Give the number of this attempt; None until the service answered."""
-        return self._registered.attempt if self._registered else None
-
-    @property
-    def url(self) -> str | None:
-        """Give the run's page; None until the service answered."""
-        return self._registered.dashboard_url if self._registered else None
 
     @property
     def spool(self) -> Path | None:

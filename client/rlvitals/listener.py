@@ -6,8 +6,8 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from rlvitals.backoff import Backoff
 from rlvitals.delivery import Told
-from rlvitals.sender import Backoff
 from rlvitals.transport import Refused, Transport, decode
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rlvitals.backoff import Backoff
 from rlvitals.delivery import Delivery
 from rlvitals.losses import Losses
-from rlvitals.outbox import Store
-from rlvitals.sender import Backoff
 from rlvitals.spool import Busy, Spool
+from rlvitals.store import Store
 from rlvitals.transport import Refused, Transport, Unreachable
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from rlvitals import discovery
+from rlvitals.backoff import Backoff
 from rlvitals.losses import describe
 
 if TYPE_CHECKING:
@@ -20,37 +20,8 @@ if TYPE_CHECKING:
     from rlvitals.settings import Settings
     from rlvitals.transport import Transport
 
-BACKOFF_BASE_SECONDS = 0.5
-BACKOFF_CAP_SECONDS = 30.0
 GATHER_SECONDS = 0.02
 FINISH_RETRY_SECONDS = 0.25
-
-# A generator of our own: drawing from the global one would change a seeded training.
-_jitter = random.Random()  # noqa: S311 - no secret hangs on it
-
-
-class Backoff:
-    """Choose how long to wait after a failure: full jitter, growing, bounded."""
-
-    def __init__(
-        self, base: float = BACKOFF_BASE_SECONDS, cap: float = BACKOFF_CAP_SECONDS
-    ) -> None:
-        self._base, self._cap, self._failures = base, cap, 0
-
-    def next(self, retry_after: float | None = None) -> float:
-        """Give the seconds to wait; the service's own wish counts as the least."""
-        ceiling = min(self._cap, self._base * 2.0 ** min(self._failures, 16))
-        self._failures += 1
-        return max(_jitter.uniform(0.05, ceiling), retry_after or 0.0)
-
-    @property
-    def failing(self) -> bool:
-        """Say whether the last attempt failed."""
-        return self._failures > 0
-
-    def reset(self) -> None:
-        """Begin anew after a success."""
-        self._failures = 0
 
 
 class Sender:

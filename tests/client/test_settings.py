@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,8 +19,8 @@ from hypothesis import strategies as st
 
 import rlvitals
 from rlvitals import capture, discovery, plain, settings
+from rlvitals.backoff import Backoff
 from rlvitals.numbering import Numbering, checked_step
-from rlvitals.sender import Backoff
 
 RANKS = {"WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4", "MASTER_PORT": "29500"}
 
@@ -287,3 +288,19 @@ def test_a_token_no_header_can_carry_is_refused_and_not_told(
     run.finish()
     assert "zebra" not in caplog.text
     assert not recorder.requests
+
+
+def test_forked_workers_wait_for_different_times() -> None:
+    """Children of one process do not all come back to the service together."""
+    drawn = set()
+    for _ in range(3):
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(write, repr(Backoff().next()).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        os.close(write)
+        with os.fdopen(read) as told:
+            drawn.add(told.read())
+    assert len(drawn) == 3

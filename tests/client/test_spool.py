@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from rlvitals import spool as module
 from rlvitals.losses import Losses
-from rlvitals.outbox import Store
 from rlvitals.spool import RECORD, Busy, Header, Spool, pack, parse
+from rlvitals.store import Store
 
 CAP = 2**30
 
@@ -171,9 +171,9 @@ def test_a_full_disk_moves_on_to_memory_and_keeps_the_order(
 
 def test_memory_is_bounded_and_counts_what_it_drops(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a disk the newest frames stay, and each dropped one is counted."""
-    import rlvitals.outbox
+    import rlvitals.store
 
-    monkeypatch.setattr(rlvitals.outbox, "MEMORY_FRAMES", 5)
+    monkeypatch.setattr(rlvitals.store, "MEMORY_FRAMES", 5)
     losses = Losses()
     store = Store(losses)
     for i in range(8):
