@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from rlvitals import spool as frames
+from rlvitals import frames
 from rlvitals.records import (
     Acknowledgement,
     AlertRecord,
@@ -21,8 +21,8 @@ from rlvitals.transport import MSGPACK, Refused, Transport, decode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rlvitals.frames import Frame
     from rlvitals.losses import Losses
-    from rlvitals.spool import Frame
 
 BATCH_RECORDS = 100
 BATCH_BYTES = 2**20

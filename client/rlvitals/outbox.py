@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlvitals import spool as frames
+from rlvitals import frames
+from rlvitals.frames import pack
 from rlvitals.items import Finish, Item
 from rlvitals.records import Acknowledgement, AlertRecord, StepRecord
-from rlvitals.spool import Spool, pack
 from rlvitals.store import Store
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rlvitals.losses import Losses
     from rlvitals.reduction import Reducer
+    from rlvitals.spool import Spool
 
 POLL_SECONDS = 0.004
 AWAKE_SECONDS = 0.1

@@ -1,80 +1,32 @@
 """Keep what is still to be sent in an append-only file that survives a killed process.
 
-A spool is one JSON header line (how to register the run), then frames: length, CRC-32, kind and
-a msgpack body. A torn frame at the end is ignored. Beside it, `<name>.ack` holds the position up
-to which the service has everything. The file is locked while its process lives.
+A spool is one JSON header line (how to register the run), then frames. A torn frame at the end is
+ignored. Beside it, `<name>.ack` holds the position up to which the service has everything. The
+file is locked while its process lives.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import struct
 import threading
-import zlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from rlvitals.frames import RECORD, Frame, is_torn, parse
+from rlvitals.spool_header import Busy, Header, check_present, check_writer, lock, read_header
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-FRAME = struct.Struct("<IIc")
-RECORD, ACKNOWLEDGEMENT, ALERT, LOST, FINISH = b"r", b"a", b"l", b"x", b"f"
+__all__ = ["Busy", "Header", "Spool"]
+
 REWIND_BYTES = 8 * 2**20
 ACK_DIGITS = 20
-
-
-class Header(msgspec.Struct, kw_only=True):
-    """Say whose data a spool holds, so that any process can bring it in."""
-
-    version: int = 1
-    url: str | None = None
-    mode: str = "online"
-    host: str = ""
-    pid: int = 0
-    attempt_key: str = ""
-    registration: dict[str, Any] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Hold one frame and the position just behind it."""
-
-    kind: bytes
-    body: bytes
-    end: int
-
-
-class Busy(OSError):
-    """Say that another process holds this spool."""
-
-
-def pack(kind: bytes, body: bytes) -> bytes:
-    """Frame a body."""
-    return FRAME.pack(len(body), zlib.crc32(body), kind) + body
-
-
-def parse(data: bytes, start: int) -> tuple[list[Frame], bool]:
-    """Read whole frames out of data that begins at position `start`.
-
-    Gives the frames and whether a damaged frame stopped the reading.
-    """
-    frames: list[Frame] = []
-    at = 0
-    while at + FRAME.size <= len(data):
-        length, checksum, kind = FRAME.unpack_from(data, at)
-        body = data[at + FRAME.size : at + FRAME.size + length]
-        if len(body) < length:
-            break
-        if zlib.crc32(body) != checksum:
-            return frames, True
-        at += FRAME.size + length
-        frames.append(Frame(kind, body, start + at))
-    return frames, False
+CHUNK = 2**20
+CLOSE_SECONDS = 0.2
 
 
 class Spool:
@@ -88,6 +40,7 @@ class Spool:
         self.path, self.header = path, header
         self._descriptor, self._begin, self._cap = descriptor, begin, cap
         self._lock = threading.Lock()
+        self._gaps: set[int] = set()  # positions where something unreadable begins
         self._shift = 0  # position minus place in the file
         self._end = os.fstat(descriptor).st_size
         self._acked = min(max(_read_ack(path), begin), self._end)
@@ -99,7 +52,7 @@ class Spool:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         descriptor = os.open(path, flags, 0o600)
         try:
-            _lock(descriptor)
+            lock(descriptor)
             line = msgspec.json.encode(header) + b"\n"
             _write_all(descriptor, line)
         except OSError:
@@ -115,8 +68,11 @@ class Spool:
         """
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         try:
-            _lock(descriptor)
-            header, begin = _read_header(descriptor)
+            locked = lock(descriptor)
+            check_present(descriptor)
+            header, begin = read_header(descriptor)
+            if not locked:
+                check_writer(header)
         except BaseException:
             os.close(descriptor)
             raise
@@ -137,6 +93,11 @@ class Spool:
         """Give how much is still to be sent."""
         return self._end - self._acked
 
+    @property
+    def damaged(self) -> int:
+        """Count the stretches of the file that could not be read so far."""
+        return len(self._gaps)
+
     def append(self, frames: Iterable[bytes]) -> int:
         """Write frames with one system call; give how many old frames had to go for them.
 
@@ -152,6 +113,8 @@ class Spool:
             except OSError:
                 with contextlib.suppress(OSError):
                     os.ftruncate(self._descriptor, self._place(self._end))
+                with contextlib.suppress(OSError):
+                    self._end = os.fstat(self._descriptor).st_size + self._shift
                 raise
             self._end += len(data)
             return dropped
@@ -159,19 +122,34 @@ class Spool:
     def read(self, position: int, limit: int = 2**20) -> list[Frame]:
         """Read whole frames from a position on, about `limit` bytes of them.
 
-        A frame that the disk damaged ends the reading for good: what follows is skipped.
+        What the disk damaged is skipped and counted in `damaged`.
         """
         with self._lock:
             position = max(position, self._acked)
-            data = os.pread(self._descriptor, limit, self._place(position))
-            frames, damaged = parse(data, position)
-            if not frames and not damaged and len(data) >= FRAME.size:
-                length = FRAME.unpack_from(data)[0]
-                if length <= self._end - position:
-                    whole = FRAME.size + length
-                    data = os.pread(self._descriptor, whole, self._place(position))
-                    frames, damaged = parse(data, position)
+            frames = self._frames(position, limit)
+            expected = position
+            for frame in frames:
+                if frame.begin != expected:
+                    self._gaps.add(expected)
+                expected = frame.end
             return frames
+
+    def _frames(self, position: int, limit: int) -> list[Frame]:
+        while position < self._end:
+            available = self._end - position
+            data = os.pread(self._descriptor, min(limit, available), self._place(position))
+            frames, needed = parse(data, position, available)
+            if frames:
+                return frames
+            if needed > len(data):
+                limit = needed
+            elif len(data) == available:
+                if not is_torn(data):
+                    self._gaps.add(position)
+                break
+            else:
+                position += max(len(data) - 1, 1)  # the mark has two bytes
+        return []
 
     def acknowledge(self, position: int) -> None:
         """Note that the service has everything up to a position."""
@@ -186,10 +164,14 @@ class Spool:
 
     def close(self) -> None:
         """Let go of the file and keep it on disk."""
-        with self._lock:
+        if not self._lock.acquire(timeout=CLOSE_SECONDS):
+            return  # a call on a disk that hangs holds it; the end of the process lets go
+        try:
             if self._descriptor >= 0:
                 os.close(self._descriptor)
                 self._descriptor = -1
+        finally:
+            self._lock.release()
 
     def delete(self) -> None:
         """Remove the file; everything in it is with the service."""
@@ -216,23 +198,31 @@ class Spool:
 
     def _shorten(self, keep: int) -> int:
         """Rewrite the file with its newest frames; give how many unsent ones were lost."""
-        place = max(self._place(self._acked), self._begin)
-        frames, _ = parse(_pread_all(self._descriptor, place), self._acked)
-        kept = [frame for frame in frames if frame.end > self._end - keep]
-        start = kept[0].end - len(kept[0].body) - FRAME.size if kept else self._end
-        self._replace(b"".join(pack(frame.kind, frame.body) for frame in kept))
+        start, dropped = self._acked, 0
+        for frame in self._all_from(self._acked):
+            if frame.end > self._end - keep:
+                break
+            start, dropped = frame.end, dropped + (frame.kind == RECORD)
+        # As in rewinding: a crash between the two only sends again.
+        _write_ack(self.path, self._begin)
+        self._replace(start)
         self._shift = start - self._begin
         self._acked = start
-        _write_ack(self.path, self._begin)
-        return sum(frame.kind == RECORD for frame in frames[: len(frames) - len(kept)])
+        return dropped
 
-    def _replace(self, data: bytes) -> None:
+    def _all_from(self, position: int) -> Iterator[Frame]:
+        while found := self._frames(position, CHUNK):
+            yield from found
+            position = found[-1].end
+
+    def _replace(self, start: int) -> None:
         fresh = self.path.with_suffix(".new")
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
         descriptor = os.open(fresh, flags, 0o600)
         try:
-            _lock(descriptor)
-            _write_all(descriptor, os.pread(self._descriptor, self._begin, 0) + data)
+            lock(descriptor)
+            self._copy(descriptor, 0, self._begin)
+            self._copy(descriptor, self._place(start), self._place(self._end))
             fresh.replace(self.path)
         except OSError:
             os.close(descriptor)
@@ -241,26 +231,13 @@ class Spool:
         os.close(self._descriptor)
         self._descriptor = descriptor
 
-
-def _lock(descriptor: int) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise Busy("the process that writes this spool is still alive") from None
-    except OSError:
-        return  # a file system without locks: going on unlocked beats losing data
-
-
-def _read_header(descriptor: int) -> tuple[Header, int]:
-    start = os.pread(descriptor, 2**20, 0)
-    line, newline, _ = start.partition(b"\n")
-    if not newline:
-        raise ValueError("no header line: this is not an rlvitals spool")
-    try:
-        header = msgspec.json.decode(line, type=Header)
-    except msgspec.MsgspecError as error:
-        raise ValueError(f"unreadable header line: {error}") from None
-    return header, len(line) + 1
+    def _copy(self, target: int, place: int, until: int) -> None:
+        while place < until:
+            piece = os.pread(self._descriptor, min(CHUNK, until - place), place)
+            if not piece:
+                raise OSError("the spool is shorter than it was")
+            _write_all(target, piece)
+            place += len(piece)
 
 
 def _ack_path(path: Path) -> Path:
@@ -287,8 +264,3 @@ def _write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _pread_all(descriptor: int, place: int) -> bytes:
-    size = os.fstat(descriptor).st_size - place
-    return os.pread(descriptor, size, place) if size > 0 else b""

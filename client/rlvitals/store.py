@@ -8,8 +8,8 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from rlvitals import spool as frames
-from rlvitals.spool import Frame
+from rlvitals import frames
+from rlvitals.frames import Frame
 
 if TYPE_CHECKING:
     from rlvitals.losses import Losses
@@ -30,6 +30,7 @@ class Store:
         self._lock = threading.Lock()
         self._memory: deque[bytes] = deque()
         self._forgotten = 0  # frames that have left memory, sent or dropped
+        self._damaged = 0  # unreadable stretches of the spool
         self.spool: Spool | None = None
 
     def use(self, spool: Spool) -> None:
@@ -66,12 +67,18 @@ class Store:
         """
         if self.spool is not None:
             found = self.spool.read(self.spool.acknowledged, limit)
+            self._count_damage(self.spool.damaged)
             if found:
                 return found
         with self._lock:
             data, first = b"".join(islice(self._memory, MEMORY_READ)), self._forgotten + 1
         parsed, _ = frames.parse(data, 0)
         return [Frame(f.kind, f.body, -(first + i)) for i, f in enumerate(parsed)]
+
+    def _count_damage(self, damaged: int) -> None:
+        if damaged > self._damaged:
+            self._losses.add("damaged", "the spool has unreadable parts", damaged - self._damaged)
+            self._damaged = damaged
 
     def acknowledge(self, frame: Frame) -> None:
         """Forget a frame and everything before it."""

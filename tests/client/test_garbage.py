@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rlvitals
+from rlvitals.frames import RECORD
 from rlvitals.records import StepRecord
-from rlvitals.spool import RECORD, Spool
+from rlvitals.spool import Spool
 
 numbers = st.one_of(st.floats(), st.integers(), st.booleans(), st.none())
 leaves = st.one_of(numbers, st.text(max_size=5), st.binary(max_size=3), st.complex_numbers())

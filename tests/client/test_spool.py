@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import stat
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlvitals import spool as module
+from rlvitals.frames import RECORD, pack, parse
 from rlvitals.losses import Losses
-from rlvitals.spool import RECORD, Busy, Header, Spool, pack, parse
+from rlvitals.spool import Busy, Header, Spool
 from rlvitals.store import Store
 
 CAP = 2**30
@@ -42,19 +44,36 @@ def test_any_cut_leaves_a_whole_beginning(parts: list[bytes], data: Any) -> None
     packed = [pack(RECORD, part) for part in parts]
     whole = b"".join(packed)
     cut = data.draw(st.integers(0, len(whole)))
-    frames, damaged = parse(whole[:cut], 0)
-    assert not damaged
+    frames, _ = parse(whole[:cut], 0)
     ends = [sum(map(len, packed[: i + 1])) for i in range(len(packed))]
     assert [frame.body for frame in frames] == parts[: sum(end <= cut for end in ends)]
 
 
-def test_a_changed_byte_is_noticed() -> None:
-    """What the checksum does not fit is not handed on."""
-    whole = bytearray(pack(RECORD, b"first") + pack(RECORD, b"second"))
-    whole[-1] ^= 1
-    frames, damaged = parse(bytes(whole), 0)
-    assert [frame.body for frame in frames] == [b"first"]
-    assert damaged
+@given(st.lists(st.binary(min_size=1, max_size=60), min_size=1, max_size=8), st.data())
+@settings(deadline=None)
+def test_a_changed_byte_costs_one_frame(parts: list[bytes], data: Any) -> None:
+    """What the checksum does not fit is not handed on; reading goes on behind it."""
+    whole = bytearray(b"".join(pack(RECORD, part) for part in parts))
+    at = data.draw(st.integers(0, len(whole) - 1))
+    whole[at] ^= data.draw(st.integers(1, 255))
+    frames, _ = parse(bytes(whole), 0)
+    ends = [sum(len(pack(RECORD, part)) for part in parts[: i + 1]) for i in range(len(parts))]
+    hit = next(i for i, end in enumerate(ends) if at < end)
+    assert [frame.body for frame in frames] == parts[:hit] + parts[hit + 1 :]
+
+
+def test_a_damaged_spool_gives_what_is_whole_and_counts_the_rest(tmp_path: Path) -> None:
+    """Bytes that another program broke are skipped and reported, not the end of the run."""
+    spool = new(tmp_path)
+    spool.append([pack(RECORD, b"%d" % i * 50) for i in range(10)])
+    spool.close()
+    content = bytearray((tmp_path / "a.spool").read_bytes())
+    content[-200] ^= 1
+    (tmp_path / "a.spool").write_bytes(content)
+    again = Spool.open(tmp_path / "a.spool")
+    assert len(bodies(again)) == 9
+    assert again.damaged == 1
+    again.close()
 
 
 def test_reopening_goes_on_behind_what_was_acknowledged(tmp_path: Path) -> None:
@@ -184,3 +203,105 @@ def test_memory_is_bounded_and_counts_what_it_drops(monkeypatch: pytest.MonkeyPa
     store.acknowledge(frames[2])
     assert [frame.body for frame in store.read(10**6)] == [b"6", b"7", b"8"]
     assert losses.snapshot() == {"memory_full": 4}
+
+
+def test_a_torn_frame_that_could_not_be_taken_back_costs_itself_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When a write stops half way and the disk refuses to shorten the file, reading goes on."""
+    spool = new(tmp_path)
+    spool.append([pack(RECORD, b"first")])
+    true_write = os.write
+
+    def write(descriptor: int, data: Any) -> int:
+        true_write(descriptor, bytes(data)[:12])
+        raise OSError(errno.EIO, "input/output error")
+
+    def truncate(descriptor: int, length: int) -> None:
+        raise OSError(errno.EIO, "input/output error")
+
+    monkeypatch.setattr(os, "write", write)
+    monkeypatch.setattr(os, "ftruncate", truncate)
+    with pytest.raises(OSError, match="input/output"):
+        spool.append([pack(RECORD, b"second")])
+    monkeypatch.undo()
+    spool.append([pack(RECORD, b"third")])
+    assert bodies(spool) == [b"first", b"third"]
+    spool.acknowledge(spool.end)
+    assert spool.pending_bytes == 0
+    spool.close()
+
+
+def test_a_living_spool_is_busy_also_where_files_cannot_be_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a cluster's file system without locks, the header's process tells who writes."""
+    import fcntl
+    import subprocess
+    import sys
+
+    def unsupported(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOSYS, "function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        header = Header(host=socket.gethostname(), pid=other.pid)
+        spool = Spool.create(tmp_path / "a.spool", header, CAP)
+        with pytest.raises(Busy):
+            Spool.open(spool.path)
+        other.kill()
+        other.wait()
+        Spool.open(spool.path).close()
+    spool.close()
+
+
+def test_a_spool_that_was_brought_in_while_it_was_opened_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between opening and locking, its sender may have deleted it: nothing is sent again."""
+    import fcntl
+
+    spool = new(tmp_path)
+    spool.append([pack(RECORD, b"x")])
+    true_flock = fcntl.flock
+
+    def flock(descriptor: int, operation: int) -> None:
+        spool.delete()
+        true_flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(FileNotFoundError):
+        Spool.open(spool.path)
+
+
+def test_a_header_of_megabytes_is_read_whole(tmp_path: Path) -> None:
+    """How long the configuration is does not decide whether a run can be sent."""
+    header = Header(registration={"config": "x" * 3_000_000})
+    spool = Spool.create(tmp_path / "a.spool", header, CAP)
+    spool.append([pack(RECORD, b"x")])
+    spool.close()
+    again = Spool.open(tmp_path / "a.spool")
+    assert bodies(again) == [b"x"]
+    again.close()
+
+
+def test_a_crash_while_a_full_spool_is_shortened_loses_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was done when the power went, the file and its acknowledgement fit each other."""
+    spool = new(tmp_path, cap=10_000)
+    spool.append([pack(RECORD, b"%04d" % i * 25) for i in range(80)])
+    spool.acknowledge(spool.read(0)[9].end)
+    true_write_ack = module._write_ack
+
+    def crash(path: Path, place: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_write_ack", crash)
+    with pytest.raises(KeyboardInterrupt):
+        spool.append([pack(RECORD, b"%04d" % i * 25) for i in range(80, 100)])
+    monkeypatch.setattr(module, "_write_ack", true_write_ack)
+    os.close(spool._descriptor)
+    again = Spool.open(tmp_path / "a.spool")
+    assert bodies(again) == [b"%04d" % i * 25 for i in range(10, 80)]
+    again.close()
