@@ -142,6 +142,7 @@ class Line(Identity):
         self._outbox = Outbox(self._reducer, self._open_spool, self._losses, settings.queue_items)
         if settings.mode == "online":
             self._sender = Sender(settings, self._delivery, self._losses)
+            self._sender.before_registering = self._introduce_earlier
             self._sender.on_registered = self._on_registered
             self._outbox.on_write = self._sender.nudge
         try:
@@ -184,6 +185,12 @@ class Line(Identity):
         if self._outbox is not None:
             self._outbox.put(item)
 
+    def _introduce_earlier(self, transport: Transport) -> None:
+        from rlvitals.replay import introduce_earlier
+
+        if self.settings.resume != "never":
+            introduce_earlier(self.settings.home / "spool", transport, self._introduction())
+
     def _on_registered(self, registered: Registered, transport: Transport) -> None:
         from rlvitals.listener import Listener
 
@@ -211,4 +218,4 @@ def _bring_in_orphans(folder: Path, transport: Transport) -> None:
     from rlvitals.replay import bring_in_orphans
 
     with contextlib.suppress(Exception):  # they stay on disk, and `rlvitals sync` says why
-        bring_in_orphans(folder, transport, transport.url)
+        bring_in_orphans(folder, transport)

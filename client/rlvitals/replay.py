@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from rlvitals.backoff import Backoff
 from rlvitals.delivery import Delivery
-from rlvitals.losses import Losses
+from rlvitals.losses import Losses, describe
 from rlvitals.spool import Busy, Spool
 from rlvitals.store import Store
 from rlvitals.transport import Refused, Transport, Unreachable
@@ -17,6 +20,9 @@ from rlvitals.transport import Refused, Transport, Unreachable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+
+ORPHAN_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -32,8 +38,12 @@ class Outcome:
 
 
 def spools(folder: Path) -> list[Path]:
-    """List spool files, oldest first."""
-    return sorted(folder.glob("*.spool"), key=lambda path: (path.stat().st_mtime, path.name))
+    """List spool files, the one that was written last at the end."""
+    written: dict[Path, float] = {}
+    for path in folder.glob("*.spool"):
+        with contextlib.suppress(OSError):  # another process brought it in meanwhile
+            written[path] = path.stat().st_mtime
+    return sorted(written, key=lambda path: (written[path], path.name))
 
 
 def sync(
@@ -71,30 +81,54 @@ def bring_in(spool: Spool, transport: Transport, patience_seconds: float) -> Out
     name = str(registration.get("name") or registration.get("key") or spool.path.stem)
     try:
         _patiently(lambda: _send_all(delivery, transport), patience_seconds)
-    except (Unreachable, Refused) as error:
+    except Exception as error:  # noqa: BLE001 - of the service, the disk or what the spool holds
         spool.close()
-        return Outcome(spool.path, "failed", delivery.sent_records, str(error), name)
+        return Outcome(spool.path, "failed", delivery.sent_records, describe(error), name)
     lost = losses.snapshot()
     detail = ", ".join(f"{count} {reason}" for reason, count in lost.items())
     spool.delete()
     return Outcome(spool.path, "sent", delivery.sent_records, detail, name, sum(lost.values()))
 
 
-def bring_in_orphans(folder: Path, transport: Transport, url: str) -> list[Outcome]:
+def bring_in_orphans(folder: Path, transport: Transport) -> list[Outcome]:
     """Bring in what dead online runs of this machine left for this service."""
+    return [
+        bring_in(spool, transport, patience_seconds=60.0) for spool in _orphans(folder, transport)
+    ]
+
+
+def introduce_earlier(folder: Path, transport: Transport, registration: dict[str, Any]) -> None:
+    """Introduce the dead attempts of a run, so that they are numbered before the one that begins.
+
+    Their records may follow later. Raises Unreachable and Refused when trying again may help.
+    """
+    same = ("project", "key")
+    for spool in _orphans(folder, transport):
+        with contextlib.closing(spool):
+            earlier = {**spool.header.registration, "resume": "allow"}
+            if any(earlier.get(name) != registration.get(name) for name in same):
+                continue
+            try:
+                transport.call("POST", "/api/v1/runs", msgspec.json.encode(earlier))
+            except Refused as refusal:
+                if refusal.temporary:
+                    raise
+
+
+def _orphans(folder: Path, transport: Transport) -> Iterator[Spool]:
+    """Open, one by one, the spools that dead online runs of this machine left for a service."""
     mine = socket.gethostname()
-    outcomes = []
     for path in spools(folder):
         try:
             spool = Spool.open(path)
         except (OSError, ValueError):
             continue
         header = spool.header
-        if header.mode == "online" and header.host == mine and header.url in (None, url):
-            outcomes.append(bring_in(spool, transport, patience_seconds=60.0))
+        meant = header.url is None or header.url.strip().rstrip("/") == transport.url
+        if header.mode == "online" and header.host == mine and meant:
+            yield spool
         else:
             spool.close()
-    return outcomes
 
 
 def _send_all(delivery: Delivery, transport: Transport) -> None:

@@ -45,6 +45,7 @@ class Sender:
         self.registered = threading.Event()
         self.refusal: str | None = None
         self.transport: Transport | None = None
+        self.before_registering: Callable[[Transport], None] | None = None
         self.on_registered: Callable[[Registered, Transport], None] | None = None
         self._thread = threading.Thread(target=self._work, name="rlvitals-sender", daemon=True)
 
@@ -142,6 +143,8 @@ class Sender:
         return Transport(address.url, address.token, timeouts)
 
     def _register(self, transport: Transport) -> None:
+        if self.before_registering is not None:
+            self.before_registering(transport)
         run = self._delivery.register(transport)
         self.transport = transport
         self._last_contact = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,21 +39,24 @@ def send(options: argparse.Namespace) -> int:
     """Send spools, one line each; say truthfully whether all arrived."""
     folder = _folder(options.dir)
     if not folder.is_dir():
-        print(f"nothing to send: {folder} does not exist")
-        return 0 if options.dir is None else 2
+        missing = f"nothing to send: {folder} does not exist"
+        if options.dir is not None:
+            raise ValueError(missing)
+        print(missing)
+        return 0
     if not spools(folder):
         print(f"nothing to send in {folder}")
         return 0
-    address = discovery.find(discovery.home(), options.url, options.token)
     unknown: list[str] = []
     connections: dict[str, Transport] = {}
 
     def connect(meant_for: str | None) -> Transport | None:
-        url = address.url or meant_for
-        if url is None:
+        chosen = options.url or os.environ.get("RLVITALS_URL") or meant_for
+        address = discovery.find(discovery.home(), chosen, options.token)
+        if address.url is None:
             unknown.append("no service is known: give --url, set RLVITALS_URL or start one")
             return None
-        return connections.setdefault(url, Transport(url, address.token))
+        return connections.setdefault(address.url, Transport(address.url, address.token))
 
     outcomes = list(map(_told, sync(folder, connect, options.patience)))
     for reason in unknown[:1]:
