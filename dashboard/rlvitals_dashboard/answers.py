@@ -73,6 +73,8 @@ def coverage(columns: Columns) -> str:
     if not ks:
         return "No success definition yet: pass correct=, or set success_threshold."
     least, most = (columns[f"pass_at_{k}"].last or 0.0 for k in (ks[0], ks[-1]))
+    if len(ks) == 1:
+        return f"pass@{ks[0]} {words.percent(least)}."
     return (
         f"pass@{ks[0]} {words.percent(least)}, pass@{ks[-1]} {words.percent(most)}: "
         f"more tries give {words.points(most - least)}."

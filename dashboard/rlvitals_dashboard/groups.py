@@ -122,6 +122,7 @@ def card() -> Any:
                 ),
                 id="groups-box",
                 className="groups-box",
+                hidden=True,
             ),
         ],
         id="groups",
@@ -167,17 +168,18 @@ def register(app: Any, api: Api) -> None:
     @app.callback(
         Output("groups-grid", "rowData"),
         Output("groups-answer", "children"),
+        Output("groups-box", "hidden"),
         Input("groups-step", "value"),
         State("run-id", "data"),
         prevent_initial_call=True,
     )
-    def show(step: int | None, run_id: str | None) -> tuple[Any, Any]:
+    def show(step: int | None, run_id: str | None) -> tuple[Any, Any, Any]:
         if step is None or not run_id:
-            return no_update, no_update
+            return no_update, no_update, no_update
         try:
             found = api.groups(run_id, step=int(step))["groups"]
         except ApiError as error:
             if error.status == HTTPStatus.NOT_FOUND:
-                return [], f"Step {int(step):,}: no groups were logged."
-            return no_update, trouble.message(error)
-        return rows(found), summary(int(step), found)
+                return [], f"Step {int(step):,}: no groups were logged.", True
+            return no_update, trouble.message(error), no_update
+        return rows(found), summary(int(step), found), not found

@@ -12,6 +12,8 @@ from rlvitals_dashboard.theme import RANK
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+MOST_CLOSED = 5
+
 
 def _item(incident: Mapping[str, Any], newest: bool) -> Any:
     """Give one incident: what, since when, why, by which numbers, and what to do."""
@@ -42,11 +44,16 @@ def _item(incident: Mapping[str, Any], newest: bool) -> Any:
 
 
 def listed(incidents: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Give all incidents, open ones first; or say that there are none."""
+    """Give all incidents, open ones first and many closed ones folded; or say there are none."""
     if not incidents:
         return [html.P("No incidents. Detectors watch every step.", className="muted")]
     ordered = sorted(incidents, key=_urgency)
-    return [_item(incident, index == 0) for index, incident in enumerate(ordered)]
+    items = [_item(incident, index == 0) for index, incident in enumerate(ordered)]
+    shown = sum(incident["state"] == "open" for incident in ordered) + MOST_CLOSED
+    if len(items) <= shown + 1:
+        return items
+    more = html.Summary(f"{len(items) - shown} more closed ones")
+    return [*items[:shown], html.Details([more, *items[shown:]], className="incident", key="more")]
 
 
 def _urgency(incident: Mapping[str, Any]) -> tuple[bool, int, int]:

@@ -25,6 +25,7 @@ SMALL_POINTS = 400
 OVERVIEW_POINTS = 400
 PAD = 0.02  # a zoomed range is fetched a little wider, so that lines reach the panel's edge
 FIRST_SMALL = 9
+FEW_TICKS = 5  # on the time axis of a small panel
 # Derived from the panels' metrics, or counts that only tiles need.
 NOT_ALONE = frozenset({"groups", "rollouts", "singletons"})
 USUAL_ORDER = (
@@ -133,6 +134,7 @@ def figures(snap: Snapshot, view: View, small: int) -> dict[str, Figure]:
         if name in snap.shown:
             traces, axis = pn.single(name, snap.shown[name])
             figure = frame(traces, ends, axis, snap.run["id"])
+            figure["layout"]["xaxis"] |= {"nticks": FEW_TICKS, "tickangle": 0}
             built[name] = mk.draw(figure, every, labelled=False)
     return built
 

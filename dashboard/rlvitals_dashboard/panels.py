@@ -54,7 +54,7 @@ def collapse(columns: Columns, _evaluated: Columns) -> Drawing:
             fg.line(pooled.step, pooled.value, "collapsed, pooled", PERCENT, line={"width": 2})
         )
     elif "acr" in columns:
-        traces += fg.raw_and_trend(columns["acr"], "collapsed", PERCENT)
+        traces += fg.raw_and_trend(columns["acr"], "collapsed", PERCENT, raw=not steps)
     after = _once_different(columns.get("acr_effective", EMPTY), columns.get("acr", EMPTY))
     if after.step:
         after = windowed(columns, after)

@@ -34,9 +34,9 @@ class Tile:
 def tiles(columns: Columns, total_steps: int) -> list[Tile]:
     """Give the tiles of a run of ``total_steps`` steps, always the same ones in the same order."""
     ks = sr.pass_ks(columns)
-    least, most = (ks[0], ks[-1]) if ks else (1, 0)
+    least, most = (ks[0] if len(ks) > 1 else 1), max(ks, default=1)
     pooled = "acr_pooled" if "acr_pooled" in columns else "acr"
-    last_pass = f"pass_at_{most}" if ks else "pass_at_max"
+    last_pass = f"pass_at_{most}" if most > 1 else "pass_at_max"
     return [
         _tile(columns, pooled, "Collapsed groups", words.percent),
         _tile(columns, "acr_trained", "… among trained", words.percent),
@@ -45,7 +45,7 @@ def tiles(columns: Columns, total_steps: int) -> list[Tile]:
         _tile(columns, "acr_all_pass", "All pass", words.percent),
         _tile(columns, "success_rate", "Success", words.percent),
         _tile(columns, f"pass_at_{least}", f"pass@{least}", words.percent),
-        _tile(columns, last_pass, f"pass@{most or 'max'}", words.percent),
+        _tile(columns, last_pass, f"pass@{most if most > 1 else 'max'}", words.percent),
         _tile(columns, "tail_miss_risk", "Tail-miss risk", words.percent),
         _tile(columns, "grad_norm", "Gradient norm", words.number),
         _tile(columns, "step_seconds", "Step time", _seconds),
@@ -110,7 +110,8 @@ def _tile(columns: Columns, key: str, label: str, write: Callable[[float | None]
 def _wasted(columns: Columns, total_steps: int) -> Tile:
     share = shares.wasted(columns)
     rollouts = total_steps * (columns.get("rollouts", EMPTY).level.mean_value() or 0)
-    word = f"of {words.short(rollouts)} seen" if rollouts else "not logged"
+    known = "not logged" if share is None else "of all, each step alike"
+    word = f"of {words.short(rollouts)} seen" if rollouts else known
     series = columns.get("acr", EMPTY)
     return Tile("wasted", "Wasted rollouts", words.percent(share), word, sparkline(series))
 

@@ -64,6 +64,7 @@ def figures() -> dict[str, np.ndarray]:
         "acr_all_pass": passed,
         "acr_all_fail": failed,
         "success_rate": success,
+        "pass_at_1": success,
         "pass_at_8": np.clip(success + 0.2 + rng.normal(0, 0.02, STEPS), 0, 1),
         "tail_miss_risk": np.clip(0.2 - 0.1 * at + rng.normal(0, 0.02, STEPS), 0, 1),
         "grad_norm": np.exp(-0.5 - at + 0.15 * rng.normal(size=STEPS)),

@@ -142,6 +142,7 @@ def _runs_tick(cursor: str) -> dict[str, Any]:
         "inputs": [{"id": "runs-pulse", "property": "data", "value": 1}],
         "state": [
             {"id": "runs-search", "property": "value", "value": None},
+            {"id": "runs-project", "property": "value", "value": None},
             {"id": "runs-cursor", "property": "data", "value": cursor},
         ],
         "changedPropIds": ["runs-pulse.data"],

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from tests.dashboard.sample_api import SampleApi
+from tests.dashboard.sample_runs import incident
 
 from rlvitals.metrics import colours
-from rlvitals_dashboard import answers, figures, live, panels
+from rlvitals_dashboard import answers, figures, incidents, live, panels
 from rlvitals_dashboard.series import Series
 
 
@@ -176,3 +177,20 @@ def test_metric_that_was_never_finite_is_still_shown() -> None:
     traces, _ = panels.single("loss", series)
     assert named(traces, "not finite")["text"] == ["NaN", "Infinity"]
     assert not any(math.isfinite(v) for t in traces[:2] for v in t["y"] if v is not None)
+
+
+def test_small_panels_have_room_for_the_numbers_of_long_runs(ward: SampleApi) -> None:
+    """Steps like 100,000 stand upright below a small panel, five at the most."""
+    axis = live.figures(snapshot(ward, "long"), None, 9)["entropy"]["layout"]["xaxis"]
+    assert (axis["nticks"], axis["tickangle"]) == (5, 0)
+
+
+def test_many_closed_incidents_are_folded() -> None:
+    """Open incidents and the five newest closed ones are in the list, the others in a fold."""
+    states = ["open"] * 2 + ["closed"] * 9
+    every = [incident(number, state=state) for number, state in enumerate(states)]
+    shown = incidents.listed(every)
+    assert len(shown) == 8
+    assert shown[-1].children[0].children == "4 more closed ones"
+    assert len(shown[-1].children) == 5
+    assert len(incidents.listed(every[:8])) == 8

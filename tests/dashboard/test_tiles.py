@@ -72,3 +72,11 @@ def test_sparkline_is_short_and_ends_at_now() -> None:
     assert spark[-1] == max(v for v in spark if v is not None)
     assert tiles.spark_image(spark).startswith('url("data:image/svg+xml,')
     assert tiles.spark_image([None]) == "none"
+
+
+def test_a_single_pass_at_k_is_one_tile() -> None:
+    """A trainer that logs pass@8 alone has no pass@1, one that logs pass@1 alone no more tries."""
+    for k, labels in ((8, ["pass@1", "pass@8"]), (1, ["pass@1", "pass@max"])):
+        row = tiles.tiles({f"pass_at_{k}": Series([0], [0.5], [])}, 1)
+        assert [tile.label for tile in row if tile.key.startswith("pass_at")] == labels
+        assert sorted(tile.value for tile in row if tile.label in labels) == ["50%", "–"]

@@ -129,16 +129,16 @@
 
     wish: function (focal, avspo, seen, wish) {
       const none = window.dash_clientside.no_update;
-      const by = triggered().map((t) => t.prop_id);
-      if (by.some((id) => id.startsWith("control-focal"))) {
-        return [Object.assign({}, wish, { focal: !wish.focal }), none];
-      }
-      if (by.some((id) => id.startsWith("control-avspo"))) {
-        return [Object.assign({}, wish, { avspo: !wish.avspo }), none];
-      }
-      if (!seen || seen.version === wish.version) return [none, none];
-      const fresh = { focal: !!seen.focal, avspo: !!seen.avspo, version: seen.version };
-      return [fresh, seen.gamma || none];
+      const by = triggered().map((t) => t.prop_id.split(".")[0]);
+      const news = seen && seen.version !== wish.version;
+      const settled = news
+        ? { focal: !!seen.focal, avspo: !!seen.avspo, version: seen.version }
+        : Object.assign({}, wish);
+      // Clicks that come close together arrive as one call: none of them may be lost.
+      const clicked = ["focal", "avspo"].filter((name) => by.includes(`control-${name}`));
+      for (const name of clicked) settled[name] = !settled[name];
+      if (!news && !clicked.length) return [none, none];
+      return [settled, news ? seen.gamma || none : none];
     },
 
     showWish: function (wish, seen) {
