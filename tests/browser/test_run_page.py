@@ -137,6 +137,20 @@ def test_conflict_changes_nothing_and_says_so(
     assert (newest["version"], newest["avspo"]) == (1, None)
 
 
+def test_clicks_in_quick_succession_all_count(
+    dashboard: Dashboard, open_page: Callable[..., Window], training: Callable[..., Training]
+) -> None:
+    """Two switches pressed in the same moment are both on."""
+    run = training(name="quick")
+    run.advance(5)
+    page = open_page(run_page(dashboard, run)).page
+    expect(page.locator("#control-avspo")).to_be_enabled()
+    press = "name => document.querySelector(`#control-${name}`).click()"
+    page.evaluate(f"() => {{ ['focal', 'avspo'].forEach({press}) }}")
+    for name in ("focal", "avspo"):
+        expect(page.locator(f"#control-{name}")).to_have_attribute("aria-checked", "true")
+
+
 def test_groups_of_a_step_are_listed(
     dashboard: Dashboard, open_page: Callable[..., Window], training: Callable[..., Training]
 ) -> None:

@@ -98,8 +98,9 @@ def test_a_new_user_watches_the_run_and_steers_it(demo: Demo, page: playwright.P
     assert page.evaluate("() => window.notReloaded")
 
     run_id = demo.api.runs()[0]["id"]
-    page.locator("#control-focal").click()
-    page.locator("#control-avspo").click()
+    for remedy in ("focal", "avspo"):
+        page.locator(f"#control-{remedy}").click()
+        page.wait_for_selector(f"#control-{remedy}[aria-checked=true]")
     page.locator("#control-apply").click()
     in_words = "() => /step\\s[\\d,]+/.test(document.querySelector('#control-state').innerText)"
     page.wait_for_function(in_words)

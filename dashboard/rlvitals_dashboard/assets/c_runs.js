@@ -64,23 +64,22 @@
   };
 
   clientside.rlvitals = Object.assign(clientside.rlvitals || {}, {
-    fitRuns: function (rows) {
+    fitRuns: async function (rows) {
       if (!rows || !rows.length || window.innerWidth >= NARROW) return window.dash_clientside.no_update;
-      const grid = window.dash_ag_grid.getApi("runs-grid");
-      if (grid) {
-        grid.setColumnsVisible(WIDE_ONLY, false);
-        grid.setGridOption("rowHeight", 54);
-      }
+      const grid = await window.dash_ag_grid.getApiAsync("runs-grid");
+      grid.setColumnsVisible(WIDE_ONLY, false);
+      grid.setGridOption("rowHeight", 54);
       return window.dash_clientside.no_update;
     },
     gateRuns: function (ticks, busy) {
       return rlvitals.passes(busy) ? Date.now() : window.dash_clientside.no_update;
     },
     /* A grid that comes back with its page has forgotten its filter, so new rows ask again. */
-    filterRuns: function (search, project, rows, options) {
+    filterRuns: async function (search, project, rows, options) {
       const none = window.dash_clientside.no_update;
-      const grid = window.dash_ag_grid.getApi("runs-grid");
-      const current = (grid && grid.getFilterModel()) || {};
+      // Rows may be here before the grid is.
+      const grid = await window.dash_ag_grid.getApiAsync("runs-grid");
+      const current = grid.getFilterModel() || {};
       const filters = Object.assign({}, current);
       delete filters.project;
       if (project) filters.project = { filterType: "text", type: "equals", filter: project };
