@@ -53,7 +53,10 @@ def listed(incidents: Sequence[Mapping[str, Any]]) -> list[Any]:
     if len(items) <= shown + 1:
         return items
     more = html.Summary(f"{len(items) - shown} more closed ones")
-    return [*items[:shown], html.Details([more, *items[shown:]], className="more-closed", key="more")]
+    return [
+        *items[:shown],
+        html.Details([more, *items[shown:]], className="more-closed", key="more"),
+    ]
 
 
 def _urgency(incident: Mapping[str, Any]) -> tuple[bool, int, int]:
