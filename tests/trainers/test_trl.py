@@ -21,9 +21,10 @@ pytest.importorskip("trl")
 import torch
 
 import rlvitals
+from rlvitals.frames import ACKNOWLEDGEMENT, RECORD
 from rlvitals.records import Directive, StepRecord
 from rlvitals.reduction import merge
-from rlvitals.spool import ACKNOWLEDGEMENT, RECORD, Spool
+from rlvitals.spool import Spool
 
 pytestmark = [
     pytest.mark.trl,
