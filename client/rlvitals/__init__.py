@@ -45,7 +45,7 @@ def __getattr__(name: str) -> Any:
     """Load a public name on first use and keep it."""
     home = _HOMES.get(name)
     if home is None:
-        if name in ("metrics", "remedies", "judgement", "trainers", "importers"):
+        if name in ("metrics", "remedies", "judgement", "trainers"):
             return import_module(f"rlvitals.{name}")
         raise AttributeError(f"module 'rlvitals' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(home), name)

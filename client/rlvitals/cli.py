@@ -92,6 +92,9 @@ def _guarded(work: Callable[[], int]) -> int:
         # The reader (head, less) has seen enough; keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+    except OSError as error:
+        print(f"rlvitals: {error}", file=sys.stderr)
+        return FAILED
 
 
 def _hint(status: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -54,13 +55,32 @@ def find(
     The local service's token is used only for its own address, never sent elsewhere.
     """
     environ = os.environ if environ is None else environ
-    url = _trimmed(url or environ.get("RLVITALS_URL"))
+    url = find_url(url, environ)
     token = token or environ.get("RLVITALS_TOKEN") or _token_file(environ)
     token = token.strip() or None if token else None
     local = local_service(home)
     if url is None or url == _trimmed(local.url):
         return Address(url or _trimmed(local.url), token or local.token, local.dashboard_url)
     return Address(url, token)
+
+
+def find_url(url: str | None, environ: Mapping[str, str]) -> str | None:
+    """Give the address that an argument or the environment names."""
+    return _trimmed(url or environ.get("RLVITALS_URL"))
+
+
+def checked_url(url: str) -> str:
+    """Give the address of a service without a slash at its end; ValueError when it is none."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(
+            f"url must look like http://host:port, not {url!r} (from --url, RLVITALS_URL or `url`)"
+        )
+    return url.rstrip("/")
 
 
 def _trimmed(url: str | None) -> str | None:

@@ -89,7 +89,7 @@ def resolve(
             _one_of("resume", resume or environ.get("RLVITALS_RESUME") or "allow", Resume),
         ),
         home=discovery.folder(dir) if dir else discovery.home(environ),
-        url=_text(url),
+        url=_url(url, environ),
         token=_text(token),
         tags=_tags(tags if tags is not None else environ.get("RLVITALS_TAGS")),
         group=_text(group),
@@ -98,6 +98,14 @@ def resolve(
         failure_threshold=_threshold("failure_threshold", failure_threshold) or 0.0,
         abilities=_abilities(abilities),
     )
+
+
+def _url(given: Any, environ: Mapping[str, str]) -> str | None:
+    """Look at the address that will be used; only a given one is kept, the other may yet change."""
+    chosen = discovery.find_url(_text(given), environ)
+    if chosen is not None:
+        discovery.checked_url(chosen)
+    return _text(given)
 
 
 def _text(value: Any) -> str | None:

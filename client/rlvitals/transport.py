@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 import urllib3
 
+from rlvitals.discovery import checked_url
+
 JSON, MSGPACK = "application/json", "application/msgpack"
 GZIP_OVER_BYTES = 8 * 1024
 LARGEST_WAIT_SECONDS = 300.0
@@ -62,7 +64,7 @@ class Transport:
     def __init__(
         self, url: str, token: str | None = None, timeouts: Timeouts = Timeouts(), size: int = 4
     ) -> None:
-        self.url = url.rstrip("/")
+        self.url = checked_url(url)
         self._headers = {"User-Agent": "rlvitals", "Accept": "application/json"}
         # Checked here: the HTTP library would put a token it cannot send into its error message.
         self._mangled = not ((token or "").isascii() and (token or "").isprintable())
@@ -177,8 +179,14 @@ def _refusal(response: urllib3.BaseHTTPResponse) -> Refused:
         code, message = str(detail.get("code", "")), str(detail.get("message", ""))
         field = detail.get("field")
     except Exception:  # noqa: BLE001 - a proxy's page, an empty body: the status has to do
-        code, message, field = "", "", None
+        code, message, field = "", _moved(response), None
     return Refused(response.status, code, message, field, _retry_after(response))
+
+
+def _moved(response: urllib3.BaseHTTPResponse) -> str:
+    """Say where a proxy wants us to go; it is not followed, since a token would go along."""
+    place = response.headers.get("Location")
+    return f"the address has moved to {place[:200]}; give that one" if place else ""
 
 
 def _retry_after(response: urllib3.BaseHTTPResponse) -> float | None:

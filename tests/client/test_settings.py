@@ -241,6 +241,8 @@ def test_a_world_size_that_is_no_number_means_one_process(size: str) -> None:
         ("success_threshold", [1.0]),
         ("failure_threshold", {}),
         ("abilities", None),
+        ("url", "there:8400"),
+        ("url", "http://[::1"),
         ("tags", 5),
     ],
 )
