@@ -31,7 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     if given and given[0] in LAUNCHED:
         return _guarded(lambda: launch(given[0], given[1:]))
-    options = build_parser().parse_args(given)
+    parser = build_parser()
+    if not given:
+        parser.print_help(sys.stderr)
+        return WRONG_USAGE
+    options = parser.parse_args(given)
     return _guarded(lambda: int(options.work(options)))
 
 
@@ -40,7 +44,9 @@ def build_parser() -> argparse.ArgumentParser:
     from rlvitals.commands import reading, steering, syncing, tokens
 
     parser = argparse.ArgumentParser(
-        prog="rlvitals", description="Vital signs of RL-with-verifiable-rewards training."
+        prog="rlvitals",
+        description="Vital signs of RL-with-verifiable-rewards training.",
+        epilog="`rlvitals demo` shows everything at work; `rlvitals COMMAND --help` explains one.",
     )
     parser.add_argument("--version", action="version", version=f"rlvitals {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

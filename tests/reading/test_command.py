@@ -110,10 +110,10 @@ def test_incidents_are_listed(run: rlvitals.Run, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["history", "no such run"], 1, "no such run"),
+        (["history", "no such run"], 1, "rlvitals runs"),
         (["runs", "--token", "wrong"], 1, "token"),
         (["runs", "--url", "http://127.0.0.1:9"], 1, "cannot reach"),
-        (["sync", "/no/such/folder"], 2, ""),
+        (["sync", "/no/such/folder"], 2, "/no/such/folder"),
     ],
 )
 def test_failures_are_told_and_not_zero(
@@ -163,6 +163,20 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> No
     out = capsys.readouterr().out
     for command in ("up", "demo", "service", "dashboard", "migrate", "runs", "sync", "token"):
         assert command in out
+
+
+def test_without_a_command_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The bare command is wrong usage and explains itself."""
+    assert main([]) == 2
+    assert "directive" in capsys.readouterr().err
+
+
+def test_a_setting_without_a_value_says_how_one_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    """The message is about the option, not about our code."""
+    with pytest.raises(SystemExit) as ended:
+        main(["directive", "set", "run", "--avspo-option", "threshold"])
+    assert ended.value.code == 2
+    assert "NAME=VALUE, not 'threshold'" in capsys.readouterr().err
 
 
 def test_a_missing_service_names_the_extra(tmp_path: Path) -> None:

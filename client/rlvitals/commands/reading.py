@@ -23,7 +23,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     runs.add_argument("--project", help="only of this project")
     runs.add_argument("--state", help="running, stale, finished, failed or crashed")
     runs.add_argument("--search", help="only runs whose name holds this text")
-    runs.add_argument("--limit", type=int, default=50, help="how many at most (default 50)")
+    runs.add_argument("--limit", type=int, default=50, metavar="N", help="at most (default 50)")
     runs.set_defaults(work=list_runs)
 
     history = commands.add_parser("history", parents=[shared], help="print series of a run")
@@ -31,28 +31,41 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     history.add_argument(
         "--metrics", default=DEFAULT_METRICS, help=f"comma-separated (default {DEFAULT_METRICS})"
     )
-    history.add_argument("--from-step", type=int)
-    history.add_argument("--to-step", type=int)
-    history.add_argument("--max-points", type=int, help="thin to so many points a metric")
-    history.add_argument("--attempt", help="a number, or all (default: newest of each step)")
-    history.add_argument("--phase", choices=("train", "eval"), default="train")
+    history.add_argument("--from-step", type=int, metavar="STEP", help="first step to print")
+    history.add_argument("--to-step", type=int, metavar="STEP", help="last step to print")
+    history.add_argument(
+        "--max-points", type=int, metavar="N", help="thin to so many points a metric"
+    )
+    _add_which(history)
     history.add_argument("--csv", action="store_true", help="comma-separated instead of a table")
     history.set_defaults(work=print_history)
 
     export = commands.add_parser("export", parents=[shared], help="write a whole history to a file")
     export.add_argument("run", help="id or name of the run")
-    export.add_argument("--format", choices=("csv", "parquet", "json"), default="csv")
+    export.add_argument(
+        "--format", choices=("csv", "parquet", "json"), default="csv", help="default: csv"
+    )
     export.add_argument("--metrics", help="comma-separated (default: all)")
-    export.add_argument("--attempt", help="a number, or all (default: newest of each step)")
-    export.add_argument("--phase", choices=("train", "eval"), default="train")
-    export.add_argument("-o", "--output", help="file to write (default: standard output)")
+    _add_which(export)
+    export.add_argument(
+        "-o", "--output", metavar="FILE", help="file to write (default: standard output)"
+    )
     export.set_defaults(work=export_history)
 
     incidents = commands.add_parser("incidents", parents=[shared], help="list incidents")
     incidents.add_argument("run", nargs="?", help="only of this run, by id or name")
     incidents.add_argument("--project", help="only of this project")
-    incidents.add_argument("--state", choices=("open", "closed"))
+    incidents.add_argument("--state", choices=("open", "closed"), help="only open or closed ones")
     incidents.set_defaults(work=list_incidents)
+
+
+def _add_which(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--attempt", metavar="N", help="a number, or all (default: newest of each step)"
+    )
+    parser.add_argument(
+        "--phase", choices=("train", "eval"), default="train", help="default: train"
+    )
 
 
 def list_runs(options: argparse.Namespace) -> int:
@@ -152,7 +165,8 @@ def find_run(api: Api, wanted: str) -> str:
             ids = ", ".join(str(run["id"]) for run in same)
             message = f"{wanted!r} fits {len(same)} runs: {ids}"
             raise ApiError(NOT_FOUND, "ambiguous", message, "run")
-    raise ApiError(NOT_FOUND, "not_found", f"no run has the id or name {wanted!r}", "run")
+    message = f"no run has the id or name {wanted!r}; `rlvitals runs` lists them"
+    raise ApiError(NOT_FOUND, "not_found", message, "run")
 
 
 def _run_row(run: dict[str, Any]) -> list[Any]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import argparse
+from typing import Any
 
 import msgspec
 
 from rlvitals.commands.reading import connect, find_run
 from rlvitals.commands.table import table
-
-if TYPE_CHECKING:
-    import argparse
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -23,7 +21,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
     change = actions.add_parser("set", parents=[shared], help="put remedies in force")
     change.add_argument("run", help="id or name of the run")
-    change.add_argument("--focal", type=float, metavar="GAMMA", help="focal weights (1-c/n)^GAMMA")
+    change.add_argument(
+        "--focal", type=float, metavar="GAMMA", help="focal weights (1 - c/n)^GAMMA"
+    )
     change.add_argument("--avspo", action="store_true", help="virtual rewards for collapsed groups")
     change.add_argument(
         "--avspo-option",
@@ -33,7 +33,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a setting of AVSPO, e.g. threshold=0.5 (may be repeated; implies --avspo)",
     )
-    change.add_argument("--expires-at-step", type=int, metavar="STEP")
+    change.add_argument(
+        "--expires-at-step", type=int, metavar="STEP", help="the step from which it is void"
+    )
     change.add_argument("--reason", default="", help="why, for the log")
     change.set_defaults(work=set_directive)
 
@@ -82,7 +84,7 @@ def withdraw_directive(options: argparse.Namespace) -> int:
 def _option(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"must look like NAME=VALUE, not {text!r}")
     try:
         return name.strip(), msgspec.json.decode(value)
     except msgspec.DecodeError:
