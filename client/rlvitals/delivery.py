@@ -79,6 +79,7 @@ class Delivery:
         self.registered: Registered | None = None
         self.finish_seen: dict[str, Any] | None = None
         self.sent_records = 0
+        self.behind = False  # the last batch was full, so more is waiting
 
     def register(self, transport: Transport) -> Registered:
         """Introduce the run; the same introduction again gets the same answer."""
@@ -101,6 +102,7 @@ class Delivery:
                 raise
             self._shrink(transport, refusal, batch, last)
             return True
+        self.behind = len(batch.records) >= self._batch_records
         self._batch_records = BATCH_RECORDS
         self.sent_records += len(batch.records)
         self._store.acknowledge(last)

@@ -112,7 +112,8 @@ class Sender:
             self._register(transport)
         if self._delivery.send_next(transport):
             self._last_contact = time.monotonic()
-            return 0.0 if self.finishing.is_set() else self._settings.flush_seconds
+            hurry = self.finishing.is_set() or self._delivery.behind
+            return 0.0 if hurry else self._settings.flush_seconds
         if self.finishing.is_set() and self._delivery.finish_seen is not None:
             return self._close(transport)
         return self._idle(transport)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import signal
 import socket
@@ -109,6 +110,18 @@ def test_an_outage_in_mid_run_is_made_up_for(new_run: NewRun, recorder: Any) -> 
     run.finish()
     assert recorder.scalars("loss") == {step: float(step) for step in range(40)}
     assert run.losses == {}
+
+
+def test_a_backlog_is_sent_without_a_pause_between_batches(recorder: Any) -> None:
+    """What waits after an outage, or is logged fast, is not held back for the next flush."""
+    recorder.refuse_steps = True
+    run = Run(replace(resolve(url=recorder.url), flush_seconds=3600.0))
+    for step in range(450):
+        run.log({"loss": step}, step=step)
+    recorder.wait(lambda: run._outbox.store.pending and not run._outbox._queue)
+    recorder.refuse_steps = False
+    recorder.wait(lambda: len(recorder.scalars("loss")) >= 400, 30)
+    run.finish()
 
 
 def test_retry_after_is_honoured(new_run: NewRun, recorder: Any) -> None:
@@ -444,6 +457,24 @@ def test_a_burst_beyond_the_queue_is_kept_whole(home: Path) -> None:
         at = frames[-1].end
     spool.close()
     assert steps == list(range(8000))
+
+
+def test_a_call_stays_within_a_millisecond_also_when_the_queue_fills_up(home: Path) -> None:
+    """What slows an endless burst down is less than what a call may cost: 1 ms at p99."""
+    best = math.inf
+    for _ in range(5):
+        run = Run(replace(resolve(mode="offline"), queue_items=1000, finish_seconds=60.0))
+        took = []
+        for step in range(3000):
+            began = time.perf_counter()
+            run.log({"loss": step}, step=step)
+            took.append(time.perf_counter() - began)
+        run.finish()
+        assert run.losses == {}
+        best = min(best, sorted(took)[2970])
+        if best < 0.001:
+            return
+    pytest.fail(f"p99 is {best * 1000:.2f} ms at best")
 
 
 def test_a_stuck_disk_drops_the_oldest_and_counts(
