@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 GATHER_SECONDS = 0.02
 FINISH_RETRY_SECONDS = 0.25
+QUIET_SECONDS = 600.0  # without trouble, before trouble is news again
 
 
 class Sender:
@@ -39,7 +40,7 @@ class Sender:
         self._wake = threading.Event()
         self._stop = False
         self._nowhere = False  # no address of a service is known
-        self._last_contact = time.monotonic()
+        self._last_contact = self._trouble_at = time.monotonic()
         self.finishing = threading.Event()
         self.done = threading.Event()
         self.registered = threading.Event()
@@ -103,7 +104,8 @@ class Sender:
                 self._losses.add("internal", f"sending failed: {error!r}")
             return self._backoff.next()
         self._backoff.reset()
-        self._losses.forget("unreachable")
+        if time.monotonic() - self._trouble_at > QUIET_SECONDS:
+            self._losses.forget("unreachable")  # the next outage is another one
         return pause
 
     def _work_once(self) -> float:
@@ -161,6 +163,7 @@ class Sender:
         return 0.0
 
     def _unreachable(self, reason: str) -> float:
+        self._trouble_at = time.monotonic()
         where = self._settings.url or "the service"
         self._losses.warn(
             "unreachable",
@@ -174,6 +177,7 @@ class Sender:
             self.refusal = f"{refusal.status} {refusal.message}"
             self._losses.warn("refused", _explain(refusal))
             return 0.0
+        self._trouble_at = time.monotonic()
         self._losses.warn(
             "unreachable", f"the service is in trouble ({refusal.message}); trying again later"
         )

@@ -124,6 +124,20 @@ def test_a_backlog_is_sent_without_a_pause_between_batches(recorder: Any) -> Non
     run.finish()
 
 
+def test_a_service_that_comes_and_goes_is_warned_about_once(
+    recorder: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every second request failing is one trouble, not a warning a minute."""
+    run = Run(replace(resolve(url=recorder.url), flush_seconds=0.01))
+    assert run.wait_registered(20)
+    for step in range(4):
+        recorder.failures.append((503, {}))
+        run.log({"loss": step}, step=step)
+        recorder.wait(lambda at=step: len(recorder.scalars("loss")) == at + 1, 30)
+    run.finish()
+    assert sum("in trouble" in r.message for r in caplog.records) == 1
+
+
 def test_retry_after_is_honoured(new_run: NewRun, recorder: Any) -> None:
     """The service's wish for patience is the least wait before the next request."""
     recorder.failures += [(429, {"Retry-After": "1.0"})]
