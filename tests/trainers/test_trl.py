@@ -360,6 +360,23 @@ def test_a_verifier_decides_success(example: ModuleType, run: rlvitals.Run, tmp_
     assert min(record.groups.reward_min) >= 1.0
 
 
+@pytest.mark.parametrize("rewards", [None, torch.zeros(8, 1)])
+def test_a_trainer_that_gives_something_else_trains_on(
+    rewards: Any, example: ModuleType, run: rlvitals.Run, tmp_path: Path
+) -> None:
+    """A subclass without rewards or advantages in their usual places is counted, not broken."""
+    import rlvitals.trainers.trl as hook
+
+    trainer = example.build_trainer("copy", 1, 0, tmp_path)
+    trainer._calculate_rewards = lambda inputs, *rest, **named: rewards
+    trainer._generate_and_score_completions = lambda inputs, **named: {
+        "given": trainer._calculate_rewards(inputs, more=1)
+    }
+    hook.attach(trainer, run)
+    assert trainer._generate_and_score_completions([], named=2) == {"given": rewards}
+    assert run.losses == {"hook_failed": 1}
+
+
 def test_other_trainers_are_refused_with_the_way_out(run: rlvitals.Run) -> None:
     """A trainer without the hooks is named, and the message says what to do instead."""
     import rlvitals.trainers.trl as hook

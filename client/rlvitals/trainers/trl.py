@@ -111,18 +111,23 @@ class Handle:
         setattr(owner, name, wrapped)
         self._undo.append(undo)
 
-    def _calculate_rewards(self, inner: Callable[..., Any], inputs: Any, *rest: Any) -> Any:
-        rewards = inner(inputs, *rest)
-        self._rewards, self._prompt_ids = rewards.detach(), []
+    def _calculate_rewards(
+        self, inner: Callable[..., Any], inputs: Any, *rest: Any, **named: Any
+    ) -> Any:
+        rewards = inner(inputs, *rest, **named)
+        self._rewards, self._prompt_ids = None, []
+        with self._run.guard("rewards were not observed"):
+            self._rewards = rewards.detach()
         with self._run.guard("prompts have no ids"):
             self._prompt_ids = [prompt_id(row) for row in inputs]
         return rewards
 
-    def _generate(self, inner: Callable[..., Any], inputs: Any) -> Any:
+    def _generate(self, inner: Callable[..., Any], *inputs: Any, **named: Any) -> Any:
         self._rewards = None
-        output = inner(inputs)
+        output = inner(*inputs, **named)
         if self._rewards is not None:
-            self._observe(output, self._rewards)
+            with self._run.guard("a generation was not observed"):
+                self._observe(output, output["advantages"], self._rewards)
         return output
 
     def _clip(self, inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -134,12 +139,14 @@ class Handle:
                 self._clipped_steps.add(self.step)
         return norm
 
-    def _observe(self, output: dict[str, Any], per_function: torch.Tensor) -> None:
+    def _observe(
+        self, output: dict[str, Any], advantages: torch.Tensor, per_function: torch.Tensor
+    ) -> None:
         """Log the groups of one generation and put reweighted advantages in their place.
 
         Every collective runs on every rank, whatever the main process finds.
         """
-        accelerator, advantages = self._trainer.accelerator, output["advantages"]
+        accelerator = self._trainer.accelerator
         several = accelerator.num_processes > 1
         ids = gather_object(self._prompt_ids) if several else self._prompt_ids
         everywhere = accelerator.gather(advantages) if several else advantages
