@@ -189,7 +189,7 @@ def test_one_record_that_cannot_be_written_costs_itself_only(
 ) -> None:
     """What the wire cannot hold is counted; what was queued beside it, and the end, arrive."""
     run = new_run()
-    run.wait_registered()
+    recorder.wait(lambda: hasattr(run._outbox, "_reducer"))
     true_records = run._outbox._reducer.records
 
     def records(items: Any) -> Any:
