@@ -43,8 +43,9 @@ def init(
     failed up to `failure_threshold`. `source` names this process among several of one run (its
     rank by default). `abilities` are the remedies that the trainer's use of `reweight` can apply.
     RLVITALS_URL, _TOKEN, _TOKEN_FILE, _MODE, _PROJECT, _NAME, _RUN_ID, _HOME, _RESUME and _TAGS
-    stand in for arguments that are not given. Raises ValueError for settings that cannot be
-    meant, and for nothing else.
+    stand in for arguments that are not given. RLVITALS_ATTEMPT names this start of the job where
+    ranks cannot tell it from their launcher's variables, RLVITALS_SILENT keeps notices off
+    stderr. Raises ValueError for settings that cannot be meant, and for nothing else.
     """
     global _current  # noqa: PLW0603 - the one current run of the module-level functions
     chosen = settings.resolve(
