@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-ORPHAN_SECONDS = 60.0
-
-
 @dataclass(frozen=True)
 class Outcome:
     """Say what became of one spool."""

@@ -23,7 +23,6 @@ from rlvitals_service.tables import STEP_METRICS
 HEADER_BYTES = 20  # dimensions, null flag, element type, size, lower bound
 FLOATS = np.dtype([("length", ">i4"), ("value", ">f8")])
 NULL_WORD = 0xFFFFFFFF  # the length -1, which stands for a NULL element
-Numbers = NDArray[np.int64] | NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

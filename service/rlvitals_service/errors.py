@@ -99,14 +99,6 @@ class Invalid(ServiceError):
     code = "invalid"
 
 
-class TooBusy(ServiceError):
-    """The service has more to do than it can take on; come back later."""
-
-    status = 429
-    code = "too_busy"
-    headers: Mapping[str, str] | None = {"Retry-After": "1"}
-
-
 class Unavailable(ServiceError):
     """The database does not answer."""
 

@@ -11,7 +11,6 @@ from rlvitals_service.vitals import StepVitals
 
 # A Judge made anew looks at so many of the newest steps of its attempt.
 MEMORY = 512
-STALE = "stale"
 ALERT = "alert"
 
 
