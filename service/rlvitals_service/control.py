@@ -29,6 +29,7 @@ from rlvitals_service.errors import (
 from rlvitals_service.listen import hub_of
 from rlvitals_service.lookup import FoundRun, find_run
 from rlvitals_service.run_rows import notify
+from rlvitals_service.run_schemas import DirectiveFields
 from rlvitals_service.tables import directive, directive_ack, run
 
 router = APIRouter(tags=["control"])
@@ -48,16 +49,9 @@ class Acknowledged(BaseModel):
     at: datetime
 
 
-class DirectiveAnswer(BaseModel):
+class DirectiveAnswer(DirectiveFields):
     """A directive, and where it stands."""
 
-    version: int
-    mode: Literal["off", "shadow", "on"]
-    focal: dict[str, Any] | None
-    avspo: dict[str, Any] | None
-    expires_at_step: int | None
-    reason: str
-    issued_by: str
     issued_at: datetime
     state: State
     acknowledged_step: int | None

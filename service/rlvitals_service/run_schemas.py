@@ -81,8 +81,8 @@ class Finish(Request):
     summary: dict[str, Any] = {}
 
 
-class DirectiveForTrainer(BaseModel):
-    """The remedies that should be in force."""
+class DirectiveFields(BaseModel):
+    """What was asked for, and by whom."""
 
     version: int
     mode: Literal["off", "shadow", "on"]
@@ -91,6 +91,11 @@ class DirectiveForTrainer(BaseModel):
     expires_at_step: int | None
     reason: str
     issued_by: str
+
+
+class DirectiveForTrainer(DirectiveFields):
+    """The remedies that should be in force."""
+
     issued_at: str
 
 
