@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import socket
@@ -16,6 +15,7 @@ from typing import Any
 
 from rlvitals.discovery import home
 from rlvitals_service.auth import write_secret
+from rlvitals_service.folder_lock import Held, take
 
 
 class CannotStart(Exception):
@@ -50,24 +50,17 @@ class DataFolder:
     def owned(self) -> Iterator[None]:
         """Be the only launcher on this folder; CannotStart names the other one."""
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = (self.path / "launcher.lock").open("a+", encoding="ascii")
+            lock = take(self.path / "launcher.lock")
+        except Held as held:
+            msg = (
+                f"rlvitals already runs on {self.path} (process {held.owner}): "
+                "use that one, stop it first, or choose another folder with --data."
+            )
+            raise CannotStart(msg) from None
         except OSError as error:
             msg = f"Cannot use the folder {self.path} ({error.strerror}): choose one with --data."
             raise CannotStart(msg) from error
         with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.seek(0)
-                msg = (
-                    f"rlvitals already runs on {self.path} (process {lock.read().strip() or '?'}): "
-                    "use that one, stop it first, or choose another folder with --data."
-                )
-                raise CannotStart(msg) from None
-            lock.truncate(0)
-            lock.write(f"{os.getpid()}\n")
-            lock.flush()
             yield
 
 

@@ -11,7 +11,6 @@ or `nobody`, who own `cluster/`; also below a private home, which stays closed.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
 import signal
 import subprocess
@@ -23,6 +22,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
+from rlvitals_service.folder_lock import Held, take
 from rlvitals_service.postgres_account import PostgresError, find_binaries, server_account
 from rlvitals_service.postgres_child import spawn_as
 from rlvitals_service.postgres_cluster import (
@@ -160,26 +160,16 @@ class EmbeddedPostgres:
 def _lock(data_dir: Path) -> IO[str]:
     """Take the data folder for this process; the lock ends with the process, however it ends."""
     try:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = (data_dir / "lock").open("a+", encoding="ascii")
+        return take(data_dir / "lock")
+    except Held as held:
+        msg = (
+            f"The data folder {data_dir} is in use by process {held.owner}: stop that one first, "
+            "or choose another folder with --data."
+        )
+        raise PostgresError(msg) from held
     except OSError as error:
         msg = f"Cannot use the data folder {data_dir} ({error.strerror}): choose one with --data."
         raise PostgresError(msg) from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        lock.seek(0)
-        owner = lock.read().strip()
-        lock.close()
-        msg = (
-            f"The data folder {data_dir} is in use by process {owner or '?'}: stop that one first, "
-            "or choose another folder with --data."
-        )
-        raise PostgresError(msg) from error
-    lock.truncate(0)
-    lock.write(f"{os.getpid()}\n")
-    lock.flush()
-    return lock
 
 
 def _open_log(path: Path) -> IO[bytes]:
