@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from rlvitals.judgement.wording import listed, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rlvitals.judgement.incidents import Cause, Severity
     from rlvitals.judgement.share import Level
     from rlvitals.judgement.window import Counts
@@ -32,8 +34,13 @@ def sides(counts: Counts) -> str:
         "constant": "with equal rewards",
         "filtered": "filtered out",
     }
+    return listed([f"{share} {name}" for share, name in ranked(counts, names)])
+
+
+def ranked(counts: Counts, names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Give the share, in words, and the name of each side that has any, largest first."""
     held = sorted(((counts.share(side), name) for side, name in names.items()), reverse=True)
-    return listed([f"{percent(share)} {name}" for share, name in held if share])
+    return [(percent(share), name) for share, name in held if share]
 
 
 def _title(severity: Severity, causes: tuple[Cause, ...], counts: Counts) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from rlvitals.judgement.collapse_words import ranked
 from rlvitals.judgement.wording import counted, listed, percent
 
 if TYPE_CHECKING:
@@ -87,8 +88,7 @@ def _sides(total: Counts) -> str:
         "constant": "without any difference in reward",
         "filtered": "filtered out",
     }
-    held = sorted(((total.share(side), name) for side, name in names.items()), reverse=True)
-    first, *others = [(percent(share), name) for share, name in held if share]
+    first, *others = ranked(total, names)
     named = [f"{first[0]} of groups are {first[1]}", *(f"{share} {name}" for share, name in others)]
     return listed(named)
 
