@@ -5,11 +5,12 @@ from __future__ import annotations
 import http.client
 import os
 import signal
-import socket
 import subprocess
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Self
+
+from rlvitals_service.local import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,7 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = free_port()
+        self.port = free_port("127.0.0.1", 0)
         self.headers: dict[str, str] = {}
         self.log = folder / f"{self.name}.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -125,13 +126,6 @@ class Server:
         if answer.status >= http.HTTPStatus.MULTIPLE_CHOICES:
             raise RuntimeError(f"{self.name} answered {answer.status}: {text[:300]!r}")
         return text
-
-
-def free_port() -> int:
-    """Find a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def count(batch: list[Row]) -> int:

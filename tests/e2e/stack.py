@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,14 +14,10 @@ from pathlib import Path
 
 from typing_extensions import Self
 
+from rlvitals_service.local import free_port
 from rlvitals_service.postgres import EmbeddedPostgres
 
-
-def free_port() -> int:
-    """Find a port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+HOST = "127.0.0.1"
 
 
 class Stack:
@@ -30,7 +25,7 @@ class Stack:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = free_port()
+        self.port = free_port(HOST, 0)
         self.url = f"http://127.0.0.1:{self.port}"
         self.token = "rlv_" + secrets.token_hex(32)
         self.postgres = EmbeddedPostgres(folder / "data")

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.stack import free_port
 
 import rlvitals
+from rlvitals_service.local import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
@@ -25,6 +25,7 @@ QUIET = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"),
 ]
+HOST = "127.0.0.1"
 SECONDS = 1_000
 JOB_WAIT = 120 * SECONDS  # milliseconds, as Playwright counts
 
@@ -33,7 +34,7 @@ class Demo:
     """A running `rlvitals demo` and a way to read what its service knows."""
 
     def __init__(self, folder: Path) -> None:
-        self.port, self.dashboard_port = free_port(), free_port()
+        self.port, self.dashboard_port = (free_port(HOST, 0) for _ in range(2))
         command = [sys.executable, "-m", "rlvitals.cli", "demo", "--steps", "0", "--no-browser"]
         command += ["--data", str(folder / "data"), "--port", str(self.port)]
         command += ["--dashboard-port", str(self.dashboard_port)]

@@ -7,7 +7,6 @@ folder and the ports.
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -18,19 +17,13 @@ from typing import Any
 import pytest
 import yaml
 
+from rlvitals_service.local import free_port
 from rlvitals_service.postgres import EmbeddedPostgres
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 SECONDS = 60.0
-
-
-def free_port() -> str:
-    """Find a port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
 
 
 class Containers:
@@ -44,8 +37,8 @@ class Containers:
             "postgresql+psycopg://rlvitals@db:5432/rlvitals": database_url,
             "/run/secrets": str(folder),
             "service:8400": "127.0.0.1:8400",
-            "8400": free_port(),
-            "8401": free_port(),
+            "8400": str(free_port("127.0.0.1", 0)),
+            "8401": str(free_port("127.0.0.1", 0)),
             "/opt/rlvitals/probe.py": str(ROOT / "docker" / "probe.py"),
         }
         self.running: list[subprocess.Popen[str]] = []

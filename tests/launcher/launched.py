@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from rlvitals_service.local import free_port
+
 START_SECONDS = 150.0
 CODE = """import sys
 from rlvitals_service.launcher import main
@@ -28,13 +30,6 @@ def eventually(holds: Callable[[], Any], seconds: float = 60.0) -> Any:
             raise AssertionError(f"{holds} did not hold within {seconds} s")
         time.sleep(0.05)
     return found
-
-
-def unused_port() -> int:
-    """Give a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def is_open(port: int) -> bool:
@@ -66,7 +61,7 @@ class Launched:
 
     def __init__(self, home: Path, *words: str) -> None:
         self.home = home
-        self.port, self.dashboard_port = unused_port(), unused_port()
+        self.port, self.dashboard_port = (free_port("127.0.0.1", 0) for _ in range(2))
         ports = ["--port", str(self.port), "--dashboard-port", str(self.dashboard_port)]
         self.output = home / "output.txt"
         with self.output.open("ab") as output:

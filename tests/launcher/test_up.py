@@ -18,8 +18,9 @@ from tests.launcher.launched import (
     is_alive,
     is_open,
     run,
-    unused_port,
 )
+
+from rlvitals_service.local import free_port
 
 pytestmark = [
     pytest.mark.slow,
@@ -117,7 +118,9 @@ def test_a_taken_port_is_named_with_its_option(tmp_path: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = str(other.getsockname()[1])
-        refused = run(tmp_path, "up", "--dashboard-port", port, "--port", str(unused_port()))
+        refused = run(
+            tmp_path, "up", "--dashboard-port", port, "--port", str(free_port("127.0.0.1", 0))
+        )
     assert refused.returncode == 1
     assert f"Port {port} is taken" in refused.stderr
     assert "--dashboard-port" in refused.stderr
@@ -145,7 +148,7 @@ def test_a_database_that_does_not_answer_is_said_plainly(tmp_path: Path) -> None
 
 def test_one_port_cannot_serve_both(tmp_path: Path) -> None:
     """The same port for service and dashboard is refused before anything starts."""
-    port = str(unused_port())
+    port = str(free_port("127.0.0.1", 0))
     refused = run(tmp_path, "up", "--port", port, "--dashboard-port", port)
     assert refused.returncode == 1
     assert "--dashboard-port" in refused.stderr

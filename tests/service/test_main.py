@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +15,8 @@ from typing import Any
 import pytest
 import urllib3
 from tests.serving import Api
+
+from rlvitals_service.local import free_port
 
 Ask = Callable[..., Any]
 
@@ -32,9 +33,7 @@ def command(**variables: str) -> dict[str, Any]:
 @pytest.fixture
 def served(database_url: str, tmp_path: Path, eventually: Ask) -> Iterator[tuple[Any, Api]]:
     """Run the service as a process; give it and an administrator's client."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
+    port = str(free_port("127.0.0.1", 0))
     token = tmp_path / "token"
     variables = {
         "RLVITALS_DATABASE_URL": database_url,
