@@ -36,5 +36,6 @@ def test_uniform_rates_have_one_closed_form() -> None:
 )
 def test_impossible_arguments_are_named(alpha: float, beta: float, n: int, field: str) -> None:
     """Parameters outside their range raise a ValueError that names them."""
-    with pytest.raises(ValueError, match=rf"^{field}: "):
-        all_pass_chance(alpha, beta, n)
+    for chance in (all_pass_chance, all_fail_chance):
+        with pytest.raises(ValueError, match=rf"^{field}: "):
+            chance(alpha, beta, n)

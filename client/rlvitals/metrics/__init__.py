@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from rlvitals.metrics.catalog import CATALOG, COLUMNS, Metric, canonical, describe
 from rlvitals.metrics.collapse import advantage_collapse_rate, wilson_interval
-from rlvitals.metrics.coverage import (
-    pass_at_k,
+from rlvitals.metrics.gradient import robust_baseline, spike_score
+from rlvitals.metrics.groups import Groups
+from rlvitals.metrics.pass_at_k import pass_at_k
+from rlvitals.metrics.tail_miss import (
     peak_group_size,
     realised_tail_miss,
     tail_miss_probability,
 )
-from rlvitals.metrics.gradient import robust_baseline, spike_score
-from rlvitals.metrics.groups import Groups
 from rlvitals.metrics.tally import Tally
 from rlvitals.metrics.vitals import vitals
 

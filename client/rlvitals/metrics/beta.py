@@ -20,6 +20,7 @@ def all_pass_chance(alpha: float, beta: float, n: int) -> float:
 
 def all_fail_chance(alpha: float, beta: float, n: int) -> float:
     """Give E[(1 - p)^n] = B(alpha, beta + n) / B(alpha, beta) for p ~ Beta(alpha, beta)."""
+    _check(alpha, beta, n)  # here, as the swap below would name the other one
     return all_pass_chance(beta, alpha, n)
 
 
