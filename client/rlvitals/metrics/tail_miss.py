@@ -97,7 +97,7 @@ def peak_group_size(mu: float, tau: float) -> int:
 
     The smallest n with (1-b)(b/a)^n + mu (c/a)^n <= tau, where a = 1-tau, b = mu-tau, c = 1-mu;
     the left side falls strictly in n, so doubling and bisection find it. Needs 0 < tau <= mu <= 1.
-    By hand: ln(ln(1/m) / tau) / ln(a/m) with m = max(b, c) is within 1.5 of it while mu <= .9.
+    By hand: ln(ln(1/m) / tau) / ln(a/m), m = max(b, c), is within 1.6 for mu <= .9, tau <= mu / 2.
     """
     _masses(1, mu, tau)
     if tau == 0:
