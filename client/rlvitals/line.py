@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rlvitals import exits
 from rlvitals.control import Control
 from rlvitals.ending import State, ending, say_what_is_left
+from rlvitals.exit_code import exit_code
 from rlvitals.identity import Identity
 from rlvitals.introduction import config_of, open_spool, registration
 from rlvitals.losses import Losses
@@ -108,7 +109,7 @@ class Line(Identity):
         for thread in (sender, self._listener):
             if thread is not None:
                 thread.stop()
-        exits.live.discard(self)
+        exits.end(self)
         outbox.leave(keep=not complete)
         if not complete:
             say_what_is_left(self.settings.mode, self.spool, self._losses)
@@ -124,8 +125,7 @@ class Line(Identity):
         trace: TracebackType | None,
     ) -> None:
         """Finish the run and let the exception through."""
-        failed = kind is not None and not _clean_exit(error)
-        self.finish(1 if failed else 0, state="failed" if failed else "finished")
+        self.finish(_code(kind, error))
 
     def abandon_in_child(self) -> None:
         """Turn a forked copy deaf without touching the parent's file, lock or sockets."""
@@ -151,7 +151,7 @@ class Line(Identity):
             self._outbox.start()
         except RuntimeError as error:  # out of threads, or the interpreter is ending
             return self._give_up(str(error))
-        exits.live.add(self)
+        exits.begin(self)
         return None
 
     def _give_up(self, reason: str) -> None:
@@ -210,8 +210,10 @@ class Line(Identity):
         bring_in.start()
 
 
-def _clean_exit(error: BaseException | None) -> bool:
-    return isinstance(error, SystemExit) and error.code in (None, 0)
+def _code(kind: type[BaseException] | None, error: BaseException | None) -> int:
+    if isinstance(error, SystemExit):
+        return exit_code(error.code)
+    return 0 if kind is None else 1
 
 
 def _bring_in_orphans(folder: Path, transport: Transport) -> None:
