@@ -116,20 +116,25 @@ class Delivery:
     def heartbeat(self, transport: Transport) -> None:
         """Say that the process is alive, and hear the directive."""
         run = self._run()
-        body = {"attempt": run.attempt, "source": self._registration.get("source", "0")}
+        body = {"attempt": run.attempt, "source": self._source}
         answer = transport.call(
             "POST", f"/api/v1/runs/{run.id}/heartbeat", msgspec.json.encode(body)
         )
         self._on_directive(decode(answer, Told).directive)
 
     def finish(self, transport: Transport) -> None:
-        """Close the attempt as the finish frame said."""
+        """Tell how this source of the attempt ended, as the finish frame said."""
         run, end = self._run(), self.finish_seen or {}
-        body = {"attempt": run.attempt, "state": end.get("state", "finished")}
+        body = {"attempt": run.attempt, "source": self._source}
+        body["state"] = end.get("state", "finished")
         for name in ("exit_code", "summary"):
             if end.get(name):
                 body[name] = end[name]
         transport.call("POST", f"/api/v1/runs/{run.id}/finish", msgspec.json.encode(body))
+
+    @property
+    def _source(self) -> Any:
+        return self._registration.get("source", "0")
 
     def _run(self) -> Registered:
         if self.registered is None:

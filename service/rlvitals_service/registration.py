@@ -18,9 +18,16 @@ from rlvitals_service.incident_rows import Where, close_all
 from rlvitals_service.projects import ensure_project
 from rlvitals_service.run_rows import notify
 from rlvitals_service.run_schemas import RunCreate
+from rlvitals_service.sources import note_source, read_ends
 from rlvitals_service.tables import attempt, run, run_key
 
 LARGEST_ATTEMPT = 2**15 - 1
+RUNNING: Mapping[str, Any] = {
+    "state": "running",
+    "last_seen_at": func.now(),
+    "finished_at": None,
+    "exit_code": None,
+}
 INTRODUCED = (
     *("config", "tags", "group", "notes", "success_threshold", "failure_threshold"),
     *("abilities", "rlvitals_version"),
@@ -64,13 +71,15 @@ def _known_run(connection: Connection, project_id: UUID, key: str) -> UUID:
 
 def _join(connection: Connection, run_id: UUID, wanted: RunCreate) -> Registered:
     """Find the attempt of this start, or open the next one."""
-    locked = select(run.c.last_attempt, run.c.revision, run.c.config).where(run.c.id == run_id)
+    columns = (run.c.last_attempt, run.c.revision, run.c.config, run.c.state)
+    locked = select(*columns).where(run.c.id == run_id)
     row = connection.execute(locked.with_for_update()).one()
     known = select(attempt.c.attempt).where(
         attempt.c.run_id == run_id, attempt.c.key == wanted.attempt_key
     )
     number = connection.execute(known).scalar_one_or_none()
     if number is not None:
+        _greet(connection, run_id, row, number, wanted.source)
         return Registered(run_id, number, created=False)
     if wanted.resume == "never":
         msg = f"resume is 'never' and project '{wanted.project}' has a run '{wanted.key}' already."
@@ -80,6 +89,19 @@ def _join(connection: Connection, run_id: UUID, wanted: RunCreate) -> Registered
         raise Conflict(msg, field="attempt_key")
     _resume(connection, run_id, row, wanted)
     return Registered(run_id, row.last_attempt + 1, created=False)
+
+
+def _greet(connection: Connection, run_id: UUID, row: Any, number: int, source: str) -> None:
+    """Note a source of a known attempt; a run that others finished before it came goes on."""
+    if source in read_ends(connection, run_id, number):
+        return
+    note_source(connection, run_id, number, source)
+    if number != row.last_attempt or row.state != "finished":
+        return
+    connection.execute(
+        update(run).where(run.c.id == run_id).values(revision=row.revision + 1, **RUNNING)
+    )
+    notify(driver(connection), run_id, row.revision + 1, {"run"})
 
 
 def _resume(connection: Connection, run_id: UUID, row: Any, wanted: RunCreate) -> None:
@@ -95,10 +117,7 @@ def _resume(connection: Connection, run_id: UUID, row: Any, wanted: RunCreate) -
         .values(
             last_attempt=number,
             revision=revision,
-            state="running",
-            last_seen_at=func.now(),
-            finished_at=None,
-            exit_code=None,
+            **RUNNING,
             **given,
         )
     )
@@ -115,6 +134,7 @@ def _open_attempt(connection: Connection, run_id: UUID, number: int, wanted: Run
         "attempt": number,
         "key": wanted.attempt_key,
         "client_started_at": wanted.started_at,
+        "sources": {wanted.source: None},
     }
     connection.execute(insert(attempt).values(values))
 

@@ -30,10 +30,11 @@ MOST_NAMES = 4_000
 
 @dataclass(slots=True)
 class Span:
-    """Hold the first and the last step of an attempt."""
+    """Hold the first and the last step of an attempt, and its sources."""
 
     first: int | None = None
     last: int | None = None
+    sources: set[str] = field(default_factory=set)
 
     def cover(self, step: int) -> None:
         """Widen the span to a step."""
@@ -120,7 +121,10 @@ def read_memory(connection: Connection, run_id: UUID, revision: int) -> RunMemor
 def read_spans(connection: Connection, run_id: UUID) -> dict[int, Span]:
     """Read which attempts a run has, and the steps they cover."""
     query = select(attempt_table).where(attempt_table.c.run_id == run_id)
-    return {row.attempt: Span(row.first_step, row.last_step) for row in connection.execute(query)}
+    return {
+        row.attempt: Span(row.first_step, row.last_step, set(row.sources))
+        for row in connection.execute(query)
+    }
 
 
 def _newest(connection: Connection, run_id: UUID) -> dict[str, tuple[int, int]]:

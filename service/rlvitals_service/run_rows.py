@@ -45,11 +45,14 @@ FOR UPDATE OF run
 # cost more than the rows of a small batch.
 _WRITE = f"""
 WITH parts AS ({UPSERT_PARTS}), steps AS ({UPSERT_STEPS}), spans AS (
-    INSERT INTO attempt (run_id, attempt, key, first_step, last_step)
-    SELECT %b, number, '#' || number, first, last
-    FROM json_to_recordset(%b::text::json) AS given (number smallint, first bigint, last bigint)
+    INSERT INTO attempt (run_id, attempt, key, first_step, last_step, sources)
+    SELECT %b, number, '#' || number, first, last, coalesce(sources, '{{}}')
+    FROM json_to_recordset(%b::text::json)
+        AS given (number smallint, first bigint, last bigint, sources jsonb)
     ON CONFLICT (run_id, attempt) DO UPDATE
-    SET first_step = excluded.first_step, last_step = excluded.last_step
+    SET first_step = excluded.first_step, last_step = excluded.last_step,
+        sources = CASE WHEN excluded.sources = '{{}}' THEN attempt.sources
+                       ELSE excluded.sources || attempt.sources END
 )
 UPDATE run SET last_seen_at = now(), state = %b, revision = %b, steps_revision = %b,
     last_step = %b, last_attempt = %b, verdict = %b,
@@ -94,6 +97,7 @@ class RunUpdate:
     last_attempt: int
     verdict: str
     spans: Mapping[int, Span]
+    sources: Mapping[int, dict[str, None]]
     kinds: AbstractSet[str]
     lost: dict[str, dict[str, int]] | None = None
     clock_skew: float | None = None
@@ -120,7 +124,12 @@ def write_run(
 ) -> None:
     """Write parts, steps, spans and the run's row, and tell listeners once this commits."""
     spans = [
-        {"number": number, "first": span.first, "last": span.last}
+        {
+            "number": number,
+            "first": span.first,
+            "last": span.last,
+            "sources": update.sources.get(number),
+        }
         for number, span in update.spans.items()
     ]
     summary: list[str | None] = [None, None, None]

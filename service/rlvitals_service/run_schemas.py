@@ -73,9 +73,12 @@ class Heartbeat(Request):
 
 
 class Finish(Request):
-    """Say how an attempt ended."""
+    """Say how a source of an attempt ended, or the attempt as a whole."""
 
     attempt: Attempt = 1
+    source: Source | None = Field(
+        None, description="Whose end this is; the whole attempt's when left out."
+    )
     state: Literal["finished", "failed", "crashed"] = "finished"
     exit_code: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
     summary: dict[str, Any] = {}

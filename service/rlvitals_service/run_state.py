@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, func, update
+from sqlalchemy import Connection, func, literal, update
+from sqlalchemy.dialects.postgresql import JSONB
 
 from rlvitals.records import Directive
 from rlvitals_service.auth import Principal
@@ -16,6 +17,7 @@ from rlvitals_service.incident_rows import Where, store_changes
 from rlvitals_service.run_memory import Memories, judged_attempt, read_memory
 from rlvitals_service.run_rows import LockedRun, lock_run, notify
 from rlvitals_service.run_schemas import Finish
+from rlvitals_service.sources import Ends, note_source, read_ends
 from rlvitals_service.staleness import revive
 from rlvitals_service.tables import run
 
@@ -48,30 +50,53 @@ def beat(connection: Connection, principal: Principal, run_id: UUID) -> Directiv
 def finish(
     connection: Connection, memories: Memories, principal: Principal, run_id: UUID, end: Finish
 ) -> str:
-    """End an attempt; give the run's state. An attempt that was left behind ends nothing."""
+    """End a source of an attempt, or all of it; give the run's state.
+
+    An attempt that was left behind ends nothing, and neither does one of several sources that
+    finished: the last one does. One that failed or crashed ends the run at once.
+    """
     found = lock_visible(connection, principal, run_id)
     if end.attempt != found.last_attempt or found.state in ENDED:
         return found.state
+    ends = read_ends(connection, run_id, end.attempt)
+    if end.source is not None and ends.get(end.source) is not None:
+        return found.state
     where = Where(run_id, found.last_attempt, found.revision + 1)
+    kinds = {"run"}
+    if found.state == "stale" and revive(connection, where, found.last_step):
+        kinds.add("incident")
+    values = {"last_seen_at": func.now(), "summary": _summary(ends, end)}
+    if end.source is not None:
+        note_source(connection, run_id, end.attempt, end.source, end.state)
+    if _others_go_on(ends, end):
+        _change(connection, found, {**values, "state": "running"}, kinds)
+        return "running"
     memory = memories.take(run_id, found.steps_revision)
     memory = memory or read_memory(connection, run_id, found.steps_revision)
     judge = judged_attempt(connection, run_id, memory, end.attempt).judge
-    kinds = {"run"}
     if store_changes(connection, where, judge.finish()):
         kinds.add("incident")
-    if found.state == "stale" and revive(connection, where, found.last_step):
-        kinds.add("incident")
-    values = {
+    values |= {
         "state": end.state,
         "exit_code": end.exit_code,
-        "summary": end.summary,
         "finished_at": func.now(),
-        "last_seen_at": func.now(),
         "verdict": judge.verdict(),
     }
     _change(connection, found, values, kinds)
     memories.keep(run_id, memory)
     return end.state
+
+
+def _others_go_on(ends: Ends, end: Finish) -> bool:
+    if end.source is None or end.state != "finished":
+        return False
+    return any(how is None for source, how in ends.items() if source != end.source)
+
+
+def _summary(ends: Ends, end: Finish) -> Any:
+    """Add to what other sources of this attempt summed up; the first one replaces the old."""
+    first = all(how is None for how in ends.values())
+    return end.summary if first else run.c.summary.op("||")(literal(end.summary, JSONB))
 
 
 def change_run(

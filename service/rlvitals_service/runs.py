@@ -181,13 +181,17 @@ def post_heartbeat(
 
 @router.post(
     "/runs/{run_id}/finish",
-    summary="End an attempt",
+    summary="End a source of an attempt, or all of it",
     responses=responses(Unauthenticated, Forbidden, NotFound, Invalid, Unavailable),
 )
 def post_finish(
     run_id: UUID, body: Finish, principal: Ingester, connection: Transaction, request: Request
 ) -> Finished:
-    """Sum up the run and note how it ended; records that arrive later are still taken."""
+    """Sum up the run and note how it ended; records that arrive later are still taken.
+
+    The run is finished once every source is that was introduced or sent records; the first one
+    that failed or crashed ends it at once.
+    """
     memories = cast("Memories", request.app.state.memories)
     state = finish(connection, memories, principal, run_id, body)
     return Finished(state=cast("Literal['running']", state))

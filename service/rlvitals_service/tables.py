@@ -155,6 +155,8 @@ attempt = Table(
     Column("client_started_at", Double),
     Column("first_step", BigInteger),
     Column("last_step", BigInteger),
+    # {source: how it ended, null before}
+    _json("sources"),
     PrimaryKeyConstraint("run_id", "attempt"),
     Index("uq_attempt_run_id_key", "run_id", "key", unique=True),
 )

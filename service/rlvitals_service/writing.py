@@ -55,6 +55,7 @@ class Writing:
     accepted: int = 0
     duplicates: int = 0
     spans: dict[int, Span] = field(default_factory=dict)
+    sources: dict[int, dict[str, None]] = field(default_factory=dict)
     known_steps: set[StepKey] = field(default_factory=set)
     kinds: set[str] = field(default_factory=set)
 
@@ -93,6 +94,7 @@ def _write(writing: Writing) -> StepAnswer:
     steps = _derive_steps(writing, stored)
     verdict = _judge(writing, steps)
     last_step = _last_step(writing, steps)
+    _meet_sources(writing)
     _take_news(writing, steps, last_step)
     state = "running" if run.state == "stale" else run.state
     if state != run.state and revive(writing.connection, writing.where, run.last_step):
@@ -201,6 +203,15 @@ def _last_step(writing: Writing, steps: list[StepVitals]) -> int | None:
     return writing.run.last_step if span.last is None else span.last
 
 
+def _meet_sources(writing: Writing) -> None:
+    """Note sources that were not introduced: the run is not finished before they are."""
+    for attempt, *_, source, _ in writing.changed:
+        known = writing.memory.spans[attempt].sources
+        if source not in known:
+            known.add(source)
+            writing.sources.setdefault(attempt, {})[source] = None
+
+
 def _take_news(writing: Writing, steps: list[StepVitals], last_step: int | None) -> None:
     """Store acknowledgements and alerts, and note directives that took effect."""
     connection, batch, run_id = writing.connection, writing.batch, writing.run.id
@@ -226,6 +237,7 @@ def _update_of(
         last_attempt=writing.attempt,
         verdict=verdict,
         spans=writing.spans,
+        sources=writing.sources,
         kinds=writing.kinds,
         lost=_lost(writing),
         clock_skew=_clock_skew(writing),
