@@ -1,35 +1,128 @@
-"""The ground floor: pure formulas over groups of rollouts, NumPy only."""
+"""The ground floor: pure formulas over groups of rollouts, NumPy only.
+
+Start at ``Groups`` (what each group of rollouts was worth) and ``Tally`` (groups summed up, so that
+two tallies add up to a third); every other number here is a function of one of them. The pages of
+docs/science say how each is defined, estimated and misread.
+"""
 
 from __future__ import annotations
 
+from rlvitals.metrics.advantages import advantage_bound, advantage_mass, total_advantage_mass
+from rlvitals.metrics.beta_binomial import BetaBinomialFit, fit_beta_binomial
 from rlvitals.metrics.catalog import CATALOG, COLUMNS, Metric, canonical, describe
-from rlvitals.metrics.collapse import advantage_collapse_rate, wilson_interval
-from rlvitals.metrics.gradient import robust_baseline, spike_score
+from rlvitals.metrics.collapse import (
+    Collapse,
+    Share,
+    advantage_collapse_rate,
+    collapse_rate_by_prompt,
+    wilson_interval,
+)
+from rlvitals.metrics.crossover import Change, Crossover, crossover
+from rlvitals.metrics.efficiency import (
+    RolloutUse,
+    dynamic_sampling_price,
+    learnability,
+    observed_learnability,
+    wasted_gpu_hours,
+)
+from rlvitals.metrics.extrapolation import extrapolate_pass_at_k, pass_at_k_bounds
+from rlvitals.metrics.gradient import (
+    exponential_average,
+    log_norm_variation,
+    outlier_rate,
+    robust_baseline,
+    signal_to_noise,
+    spike_score,
+)
+from rlvitals.metrics.group_size import collapse_at, expected_collapse
 from rlvitals.metrics.groups import Groups
-from rlvitals.metrics.pass_at_k import pass_at_k
+from rlvitals.metrics.larger_groups import collapse_at_larger
+from rlvitals.metrics.means import Mean
+from rlvitals.metrics.pass_at_k import (
+    PassAtK,
+    pass_at_k,
+    pass_at_k_bootstrap,
+    pass_at_k_interval,
+    pass_at_k_variance,
+)
+from rlvitals.metrics.posterior import (
+    dirichlet_tail_miss,
+    expected_tail_miss,
+    mean_posterior_tail_miss,
+    posterior_tail_miss,
+)
+from rlvitals.metrics.resampling import Estimate, bootstrap_ratio
+from rlvitals.metrics.smaller_groups import CollapseAt, collapse_at_smaller
+from rlvitals.metrics.spread import Spread
 from rlvitals.metrics.tail_miss import (
+    mean_tail_miss,
     peak_group_size,
     realised_tail_miss,
+    tail_hit_probability,
     tail_miss_probability,
 )
 from rlvitals.metrics.tally import Tally
+from rlvitals.metrics.unseen import UnseenMass, unseen_mass
 from rlvitals.metrics.vitals import vitals
 
 __all__ = [
     "CATALOG",
     "COLUMNS",
+    "BetaBinomialFit",
+    "Change",
+    "Collapse",
+    "CollapseAt",
+    "Crossover",
+    "Estimate",
     "Groups",
+    "Mean",
     "Metric",
+    "PassAtK",
+    "RolloutUse",
+    "Share",
+    "Spread",
     "Tally",
+    "UnseenMass",
+    "advantage_bound",
     "advantage_collapse_rate",
+    "advantage_mass",
+    "bootstrap_ratio",
     "canonical",
+    "collapse_at",
+    "collapse_at_larger",
+    "collapse_at_smaller",
+    "collapse_rate_by_prompt",
+    "crossover",
     "describe",
+    "dirichlet_tail_miss",
+    "dynamic_sampling_price",
+    "expected_collapse",
+    "expected_tail_miss",
+    "exponential_average",
+    "extrapolate_pass_at_k",
+    "fit_beta_binomial",
+    "learnability",
+    "log_norm_variation",
+    "mean_posterior_tail_miss",
+    "mean_tail_miss",
+    "observed_learnability",
+    "outlier_rate",
     "pass_at_k",
+    "pass_at_k_bootstrap",
+    "pass_at_k_bounds",
+    "pass_at_k_interval",
+    "pass_at_k_variance",
     "peak_group_size",
+    "posterior_tail_miss",
     "realised_tail_miss",
     "robust_baseline",
+    "signal_to_noise",
     "spike_score",
+    "tail_hit_probability",
     "tail_miss_probability",
+    "total_advantage_mass",
+    "unseen_mass",
     "vitals",
+    "wasted_gpu_hours",
     "wilson_interval",
 ]

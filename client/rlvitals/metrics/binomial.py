@@ -29,6 +29,6 @@ def binomial_chances(n: int, p: float) -> FloatArray:
         raise ValueError(f"n: a group has at least one rollout, got {n}")
     c = np.arange(n + 1)
     if p in (0, 1):
-        return (c == n * p).astype(np.float64)
+        return np.where(c == n * p, 1.0, 0.0)
     chances: FloatArray = np.exp(log_choose(n) + c * np.log(p) + (n - c) * np.log1p(-p))
     return chances

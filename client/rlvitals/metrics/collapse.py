@@ -19,17 +19,17 @@ Z_95 = 1.959963984540054  # the normal quantile that leaves 2.5 % on each side
 class Share(NamedTuple):
     """Hold how many of some groups have a property."""
 
-    count: int
+    part: int
     groups: int
 
     @property
     def rate(self) -> float | None:
         """Give the share; None without groups."""
-        return self.count / self.groups if self.groups else None
+        return self.part / self.groups if self.groups else None
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Give the Wilson interval; groups count as drawn independently."""
-        return wilson_interval(self.count, self.groups, normal_quantile(level))
+        return wilson_interval(self.part, self.groups, normal_quantile(level))
 
 
 class Collapse(NamedTuple):

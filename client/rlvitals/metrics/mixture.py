@@ -113,7 +113,7 @@ class Cells:
 
     def _mixed(self, log_beta: FloatArray, log_weights: FloatArray) -> FloatArray:
         """Give the log chance of each cell over the three parts."""
-        mixed = log_weights[2] + log_beta
+        mixed: FloatArray = log_weights[2] + log_beta
         for weight, reached in zip(log_weights[:2], self.ends(), strict=True):
             mixed[reached] = np.logaddexp(mixed[reached], weight)
         return mixed
