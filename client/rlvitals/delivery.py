@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -57,6 +58,12 @@ class Frames(Protocol):
         """Forget a frame and those before it."""
 
 
+def introduce(transport: Transport, registration: dict[str, Any]) -> bytes:
+    """Introduce a run; with the time of sending the service can tell how long ago it began."""
+    body = msgspec.json.encode({**registration, "sent_at": time.time()})
+    return transport.call("POST", "/api/v1/runs", body)
+
+
 class Delivery:
     """Carry the frames of one run to one service; no waiting and no retrying in here.
 
@@ -83,9 +90,7 @@ class Delivery:
 
     def register(self, transport: Transport) -> Registered:
         """Introduce the run; the same introduction again gets the same answer."""
-        body = msgspec.json.encode(self._registration)
-        answer = transport.call("POST", "/api/v1/runs", body)
-        self.registered = decode(answer, Registered)
+        self.registered = decode(introduce(transport, self._registration), Registered)
         self._on_directive(self.registered.directive)
         return self.registered
 

@@ -8,10 +8,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from rlvitals.backoff import Backoff
-from rlvitals.delivery import Delivery
+from rlvitals.delivery import Delivery, introduce
 from rlvitals.losses import Losses, describe
 from rlvitals.spool import Busy, Spool
 from rlvitals.store import Store
@@ -106,7 +104,7 @@ def introduce_earlier(folder: Path, transport: Transport, registration: dict[str
             if any(earlier.get(name) != registration.get(name) for name in same):
                 continue
             try:
-                transport.call("POST", "/api/v1/runs", msgspec.json.encode(earlier))
+                introduce(transport, earlier)
             except Refused as refusal:
                 if refusal.temporary:
                     raise

@@ -95,11 +95,22 @@ class Steps:
         metrics = {**self.metrics, **other.metrics}
         return Steps(self.step, self.attempt, self.time, metrics) if same else None
 
-    def newest(self) -> Steps:
-        """Keep each step's newest attempt only, ascending by step."""
-        order = np.lexsort((self.attempt, self.step))
+    def newest(self, attempts: Sequence[int] | None = None) -> Steps:
+        """Keep each step's newest attempt only, ascending by step.
+
+        ``attempts`` are all attempts there are, oldest first; by number if left out.
+        """
+        order = np.lexsort((self._age(attempts), self.step))
         steps = self.step[order]
         return self.rows(order[np.flatnonzero(np.diff(steps, append=-1) != 0)])
+
+    def _age(self, attempts: Sequence[int] | None) -> NDArray[np.int64]:
+        """Give the place of each row's attempt among the attempts."""
+        if attempts is None or not len(self.attempt):
+            return self.attempt
+        places = np.zeros(max([1, *attempts]) + 1, dtype=np.int64)
+        places[list(attempts)] = np.arange(len(attempts))
+        return places[self.attempt]
 
     def by_attempt(self) -> Steps:
         """Keep every row, ascending by attempt and then step: one curve an attempt."""

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from rlvitals_service.attempts import read_order
 from rlvitals_service.columns import Range, Steps, read_steps
 from rlvitals_service.database import Database
 
@@ -56,12 +57,13 @@ def _chunks(
     """Read chunk after chunk from one snapshot; at least one, if an empty one."""
     with database.transaction() as connection:
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        order = read_order(connection, wanted.run_id)
         steps = np.unique(read_steps(connection, wanted, []).step)
         for start in range(0, max(len(steps), 1), CHUNK_STEPS):
             chunk = steps[start : start + CHUNK_STEPS].tolist() or [0]
             part = replace(wanted, from_step=chunk[0], to_step=chunk[-1])
             rows = read_steps(connection, part, names, time=True)
-            yield rows.newest() if newest else rows.by_step()
+            yield rows.newest(order) if newest else rows.by_step()
 
 
 def _table(rows: Steps, phase: str) -> pa.Table:

@@ -13,7 +13,7 @@ import numpy as np
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel
-from sqlalchemy import Connection, Row, desc, select
+from sqlalchemy import Connection, Row, desc, select, true
 
 from rlvitals.metrics.groups import Groups
 from rlvitals.metrics.tally import Tally
@@ -22,6 +22,7 @@ from rlvitals_service.database import Transaction
 from rlvitals_service.errors import Forbidden, Invalid, NotFound, Unauthenticated, responses
 from rlvitals_service.lookup import find_run
 from rlvitals_service.packing import unpack
+from rlvitals_service.tables import attempt as attempts
 from rlvitals_service.tables import step, step_groups
 
 router = APIRouter(tags=["history"])
@@ -108,12 +109,15 @@ def _parts(
     connection: Connection, run_id: UUID, phase: str, at_step: int | None, attempt: int | None
 ) -> Sequence[Row[Any]]:
     """Read the parts of the wanted, else the newest, step; of its newest attempt unless told."""
-    table = step_groups.c
+    table, known = step_groups.c, attempts.c
     here = [table.run_id == run_id, table.phase == phase]
     here += [] if at_step is None else [table.step == at_step]
-    here += [] if attempt is None else [table.attempt == attempt]
-    newest = select(table.step, table.attempt).where(*here)
-    chosen = connection.execute(newest.order_by(desc("attempt"), desc("step")).limit(1)).first()
+    own = select(table.step).where(*here, table.attempt == known.attempt)
+    last = own.order_by(desc("step")).limit(1).lateral("last")
+    newest = select(known.attempt, last.c.step).join(last, true()).where(known.run_id == run_id)
+    newest = newest if attempt is None else newest.where(known.attempt == attempt)
+    newest = newest.order_by(known.started_at.desc(), known.attempt.desc()).limit(1)
+    chosen = connection.execute(newest).first()
     if chosen is None:
         return []
     here += [table.step == chosen.step, table.attempt == chosen.attempt]

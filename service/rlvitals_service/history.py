@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from rlvitals.records import encode_scalar
 from rlvitals_service import buckets
+from rlvitals_service.attempts import read_order
 from rlvitals_service.auth import Reader
 from rlvitals_service.columns import Range, Steps
 from rlvitals_service.database import Transaction, database_of
@@ -149,6 +150,11 @@ def read_history(
     if question.format != "json":
         return _file(request, wanted, names, question.format, question.attempt is None, headers)
     rows = _cache(request.app).read(connection, wanted, names, found.revision)
+    if question.attempt == "all":
+        rows = rows.by_attempt()
+    else:
+        # Read after the steps, so that every attempt of theirs is among them.
+        rows = rows.newest(read_order(connection, run_id))
     body = _answer(found, question, rows)
     return Response(msgspec.json.encode(body), media_type="application/json", headers=headers)
 
@@ -177,7 +183,6 @@ def _file(
 
 def _answer(found: FoundRun, question: Question, rows: Steps) -> dict[str, Any]:
     every_attempt = question.attempt == "all"
-    rows = rows.by_attempt() if every_attempt else rows.newest()
     metrics, sampled = {}, False
     for name in rows.metrics:
         metrics[name], thinned = _series(rows, name, question.max_points, every_attempt)

@@ -135,10 +135,10 @@ def _log(
 
 
 def close_all(connection: Connection, where: Where, text: str) -> int:
-    """Close what is open in earlier attempts of a run, alerts aside; give the number closed."""
+    """Close what is open in other attempts of a run, alerts aside; give the number closed."""
     query = select(incident).where(
         incident.c.run_id == where.run_id,
-        incident.c.attempt < where.attempt,
+        incident.c.attempt != where.attempt,
         incident.c.state == "open",
         incident.c.kind != ALERT,
     )

@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.dialects import postgresql
 
+from rlvitals_service.attempts import began, read_order
 from rlvitals_service.auth import Principal
 from rlvitals_service.database import driver
 from rlvitals_service.errors import Conflict, NotFound
@@ -84,11 +85,16 @@ def _join(connection: Connection, run_id: UUID, wanted: RunCreate) -> Registered
     if wanted.resume == "never":
         msg = f"resume is 'never' and project '{wanted.project}' has a run '{wanted.key}' already."
         raise Conflict(msg, field="resume")
-    if row.last_attempt >= LARGEST_ATTEMPT:
+    number = max(read_order(connection, run_id)) + 1
+    if number > LARGEST_ATTEMPT:
         msg = f"the run '{wanted.key}' has {LARGEST_ATTEMPT} attempts; start a new run."
         raise Conflict(msg, field="attempt_key")
-    _resume(connection, run_id, row, wanted)
-    return Registered(run_id, row.last_attempt + 1, created=False)
+    _open_attempt(connection, run_id, number, wanted)
+    if read_order(connection, run_id)[-1] == number:
+        _resume(connection, run_id, row, number, wanted)
+    else:
+        _note_earlier(connection, run_id, row)
+    return Registered(run_id, number, created=False)
 
 
 def _greet(connection: Connection, run_id: UUID, row: Any, number: int, source: str) -> None:
@@ -104,10 +110,16 @@ def _greet(connection: Connection, run_id: UUID, row: Any, number: int, source: 
     notify(driver(connection), run_id, row.revision + 1, {"run"})
 
 
-def _resume(connection: Connection, run_id: UUID, row: Any, wanted: RunCreate) -> None:
-    """Open the next attempt: the run goes on, and what was open in earlier attempts is closed."""
-    number, revision = row.last_attempt + 1, row.revision + 1
-    _open_attempt(connection, run_id, number, wanted)
+def _note_earlier(connection: Connection, run_id: UUID, row: Any) -> None:
+    """Tell readers of an attempt that had begun before the newest; it changes nothing else."""
+    revision = row.revision + 1
+    connection.execute(update(run).where(run.c.id == run_id).values(revision=revision))
+    notify(driver(connection), run_id, revision, {"run"})
+
+
+def _resume(connection: Connection, run_id: UUID, row: Any, number: int, wanted: RunCreate) -> None:
+    """Go on with the newest attempt, and close what is open in the others."""
+    revision = row.revision + 1
     given = _columns(wanted, only_given=True)
     if "config" in given:
         given["config"] = {**row.config, **given["config"]}
@@ -133,6 +145,7 @@ def _open_attempt(connection: Connection, run_id: UUID, number: int, wanted: Run
         "run_id": run_id,
         "attempt": number,
         "key": wanted.attempt_key,
+        "started_at": began(wanted.started_at, wanted.sent_at),
         "client_started_at": wanted.started_at,
         "sources": {wanted.source: None},
     }

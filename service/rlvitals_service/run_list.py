@@ -120,7 +120,8 @@ def read_run(connection: Connection, run_id: UUID, base_url: str | None) -> dict
     """Read one run in full."""
     row = connection.execute(_RUN.where(run.c.id == run_id)).mappings().one()
     found = open_incidents(connection, [run_id]).get(run_id, [])
-    attempts = select(attempt).where(attempt.c.run_id == run_id).order_by(attempt.c.attempt)
+    attempts = select(attempt).where(attempt.c.run_id == run_id)
+    attempts = attempts.order_by(attempt.c.started_at, attempt.c.attempt)
     return {
         **summary(row, found, base_url),
         **{name: row[name] for name in DETAILS},

@@ -47,7 +47,8 @@ class RunMemory:
     """Remember a run as of one revision.
 
     ``latest`` has the newest value of each metric, by phase; ``newest`` the place of the newest
-    step of each phase; ``sparkline`` the ACR of the whole run in few points.
+    step of each phase; ``sparkline`` the ACR of the whole run in few points; ``spans`` its
+    attempts, in the order in which they began.
     """
 
     revision: int
@@ -56,24 +57,32 @@ class RunMemory:
     sparkline: Sparkline
     spans: dict[int, Span]
     judged: dict[int, JudgedAttempt] = field(default_factory=dict)
+    _ages: dict[int, int] = field(default_factory=dict)
+
+    def age(self, attempt: int) -> int:
+        """Give the place of an attempt among all in the order in which they began."""
+        if len(self._ages) != len(self.spans):
+            self._ages = {number: place for place, number in enumerate(self.spans)}
+        return self._ages.get(attempt, -1)
 
     def note(self, step: StepVitals, rate_before: float | None = None) -> None:
         """Take a step into the summary that lists of runs show.
 
         ``rate_before`` is the ACR that was stored of it, when it is derived again.
         """
-        place = (step.attempt, step.step)
+        attempt, at = self.newest.get(step.phase, (0, -1))
         latest = self.latest[step.phase]
         encoded = step.encoded()
         if len(latest) + len(encoded) > MOST_NAMES:
             encoded = self._known(latest, encoded)
-        if place >= self.newest.get(step.phase, (0, -1)):
-            self.newest[step.phase] = place
+        if (self.age(step.attempt), step.step) >= (self.age(attempt), at):
+            self.newest[step.phase] = (step.attempt, step.step)
             latest.update(encoded)
         else:
             self.latest[step.phase] = encoded | latest
         if step.phase == "train":
-            self.sparkline.add(*place, step.values.get("acr"), rate_before)
+            rate = step.values.get("acr")
+            self.sparkline.add(step.attempt, step.step, rate, rate_before, self.age)
 
     def _known(self, latest: dict[str, Scalar], found: dict[str, Scalar]) -> dict[str, Scalar]:
         """Leave out names that would be too many for the summary of a run."""
@@ -119,8 +128,9 @@ def read_memory(connection: Connection, run_id: UUID, revision: int) -> RunMemor
 
 
 def read_spans(connection: Connection, run_id: UUID) -> dict[int, Span]:
-    """Read which attempts a run has, and the steps they cover."""
+    """Read which attempts a run has, in the order in which they began, and their steps."""
     query = select(attempt_table).where(attempt_table.c.run_id == run_id)
+    query = query.order_by(attempt_table.c.started_at, attempt_table.c.attempt)
     return {
         row.attempt: Span(row.first_step, row.last_step, set(row.sources))
         for row in connection.execute(query)
@@ -130,8 +140,12 @@ def read_spans(connection: Connection, run_id: UUID) -> dict[int, Span]:
 def _newest(connection: Connection, run_id: UUID) -> dict[str, tuple[int, int]]:
     found = connection.exec_driver_sql(
         "SELECT phase, attempt, step FROM (VALUES ('train'), ('eval')) AS phases (phase), LATERAL ("
-        " SELECT attempt, step FROM step WHERE step.run_id = %s AND step.phase = phases.phase"
-        " ORDER BY attempt DESC, step DESC LIMIT 1) AS newest",
+        " SELECT attempt.attempt, last.step FROM attempt, LATERAL ("
+        "  SELECT step FROM step WHERE step.run_id = attempt.run_id"
+        "  AND step.attempt = attempt.attempt AND step.phase = phases.phase"
+        "  ORDER BY step DESC LIMIT 1) AS last"
+        " WHERE attempt.run_id = %s"
+        " ORDER BY attempt.started_at DESC, attempt.attempt DESC LIMIT 1) AS newest",
         (run_id,),
     )
     return {phase: (attempt, step) for phase, attempt, step in found}

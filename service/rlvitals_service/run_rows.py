@@ -45,8 +45,8 @@ FOR UPDATE OF run
 # cost more than the rows of a small batch.
 _WRITE = f"""
 WITH parts AS ({UPSERT_PARTS}), steps AS ({UPSERT_STEPS}), spans AS (
-    INSERT INTO attempt (run_id, attempt, key, first_step, last_step, sources)
-    SELECT %b, number, '#' || number, first, last, coalesce(sources, '{{}}')
+    INSERT INTO attempt (run_id, attempt, key, started_at, first_step, last_step, sources)
+    SELECT %b, number, '#' || number, clock_timestamp(), first, last, coalesce(sources, '{{}}')
     FROM json_to_recordset(%b::text::json)
         AS given (number smallint, first bigint, last bigint, sources jsonb)
     ON CONFLICT (run_id, attempt) DO UPDATE
@@ -54,12 +54,14 @@ WITH parts AS ({UPSERT_PARTS}), steps AS ({UPSERT_STEPS}), spans AS (
         sources = CASE WHEN excluded.sources = '{{}}' THEN attempt.sources
                        ELSE excluded.sources || attempt.sources END
 )
-UPDATE run SET last_seen_at = now(), state = %b, revision = %b, steps_revision = %b,
+UPDATE run SET last_seen_at = CASE WHEN %b::boolean THEN now() ELSE last_seen_at END,
+    state = %b, revision = %b, steps_revision = %b,
     last_step = %b, last_attempt = %b, verdict = %b,
     latest = coalesce(%b::text::jsonb, latest),
     latest_eval = coalesce(%b::text::jsonb, latest_eval),
     sparkline = coalesce(%b::text::jsonb, sparkline),
-    lost = lost || coalesce(%b::text::jsonb, '{{}}'),
+    lost = CASE WHEN %b::boolean THEN lost || coalesce(%b::text::jsonb, '{{}}')
+                ELSE coalesce(%b::text::jsonb, '{{}}') || lost END,
     clock_skew_seconds = greatest(clock_skew_seconds, %b::float8)
 WHERE id = %b
 RETURNING (SELECT count(pg_notify(%b, notice)) FROM string_to_table(%b::text, ';') AS notice)
@@ -90,6 +92,7 @@ class LockedRun:
 class RunUpdate:
     """Hold what a batch changes in its run's row; None leaves a column as it is."""
 
+    alive: bool  # the newest attempt was heard from
     state: str
     revision: int
     steps_revision: int
@@ -136,15 +139,16 @@ def write_run(
     if steps:
         drawn = memory.sparkline.to_json()
         summary = [_text(part) for part in (memory.latest["train"], memory.latest["eval"], drawn)]
+    lost = None if update.lost is None else _text(update.lost)
     parameters = (
         *(run_id, parts_document(parts)),
         *(run_id, steps_document(steps, update.revision)),
         *(run_id, _text(spans)),
-        *(update.state, Int8(update.revision), Int8(update.steps_revision)),
+        *(update.alive, update.state, Int8(update.revision), Int8(update.steps_revision)),
         None if update.last_step is None else Int8(update.last_step),
         *(Int2(update.last_attempt), update.verdict),
         *summary,
-        None if update.lost is None else _text(update.lost),
+        *(update.alive, lost, lost),
         *(update.clock_skew, run_id, CHANNEL),
         ";".join(_notice(run_id, update.revision, kind) for kind in sorted(update.kinds)),
     )

@@ -52,7 +52,15 @@ class RunCreate(Request):
     abilities: Annotated[list[Name], Field(max_length=20)] = Field(
         [], description="Remedies that the trainer can apply: focal, avspo."
     )
-    started_at: FiniteFloat | None = Field(None, description="Client's Unix time in seconds.")
+    started_at: FiniteFloat | None = Field(
+        None,
+        description="Client's Unix time in seconds at which the attempt began; the newest attempt "
+        "is the one that began last. Now when left out.",
+    )
+    sent_at: FiniteFloat | None = Field(
+        None,
+        description="Client's Unix time of this request: makes up for a clock that is wrong.",
+    )
     rlvitals_version: Name | None = None
 
 

@@ -8,11 +8,12 @@ they came.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 MOST_BUCKETS = 60
+Age = Callable[[int], int]  # of an attempt: greater is newer
 
 
 @dataclass(slots=True)
@@ -24,9 +25,9 @@ class Bucket:
     total: float = 0.0
     count: int = 0
 
-    def take(self, later: Bucket) -> None:
+    def take(self, later: Bucket, age: Age) -> None:
         """Take in a bucket of later steps."""
-        self.attempt = max(self.attempt, later.attempt)
+        self.attempt = max(self.attempt, later.attempt, key=age)
         self.last = later.last
         self.total += later.total
         self.count += later.count
@@ -59,17 +60,21 @@ class Sparkline:
             "count": [bucket.count for _, bucket in found],
         }
 
-    def add(self, attempt: int, step: int, rate: float | None, before: float | None) -> None:
+    def add(
+        self, attempt: int, step: int, rate: float | None, before: float | None, age: Age = int
+    ) -> None:
         """Take in the rate of a step, in place of the rate it had before, if it had one.
 
         A newer attempt replaces what it goes back over. A bucket that it begins within then has
-        its steps alone, and takes nothing of the attempt it left behind any more.
+        its steps alone, and takes nothing of the attempt it left behind any more. ``age`` gives a
+        greater number for a newer attempt.
         """
         rate, before = _known(rate), _known(before)
         number = step >> self.bits
-        if any(b.attempt > attempt and n <= number for n, b in self.buckets.items()):
+        own = age(attempt)
+        if any(age(b.attempt) > own and n <= number for n, b in self.buckets.items()):
             return
-        self._go_back(attempt, step, number)
+        self._go_back(own, step, number, age)
         if rate is None and before is None:
             return
         bucket = self.buckets.setdefault(number, Bucket(attempt, step))
@@ -79,19 +84,19 @@ class Sparkline:
         if bucket.count <= 0:
             del self.buckets[number]
         while len(self.buckets) > MOST_BUCKETS:
-            self._widen()
+            self._widen(age)
 
-    def _go_back(self, attempt: int, step: int, number: int) -> None:
+    def _go_back(self, own: int, step: int, number: int, age: Age) -> None:
         """Forget what earlier attempts did at this step and after it."""
         for n, bucket in list(self.buckets.items()):
-            if bucket.attempt < attempt and n >= number and bucket.last >= step:
+            if age(bucket.attempt) < own and n >= number and bucket.last >= step:
                 del self.buckets[n]
 
-    def _widen(self) -> None:
+    def _widen(self, age: Age) -> None:
         wider: dict[int, Bucket] = {}
         for number, bucket in sorted(self.buckets.items()):
             if number >> 1 in wider:
-                wider[number >> 1].take(bucket)
+                wider[number >> 1].take(bucket, age)
             else:
                 wider[number >> 1] = bucket
         self.bits, self.buckets = self.bits + 1, wider

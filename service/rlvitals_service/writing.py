@@ -20,7 +20,14 @@ from rlvitals_service.errors import NotFound
 from rlvitals_service.incident_rows import Where, store_changes
 from rlvitals_service.judging import judge_steps
 from rlvitals_service.parts import Part, PartKey, StepKey, key_of, merge
-from rlvitals_service.run_memory import Memories, RunMemory, Span, judged_attempt, read_memory
+from rlvitals_service.run_memory import (
+    Memories,
+    RunMemory,
+    Span,
+    judged_attempt,
+    read_memory,
+    read_spans,
+)
 from rlvitals_service.run_rows import (
     LockedRun,
     RunUpdate,
@@ -58,6 +65,7 @@ class Writing:
     sources: dict[int, dict[str, None]] = field(default_factory=dict)
     known_steps: set[StepKey] = field(default_factory=set)
     kinds: set[str] = field(default_factory=set)
+    opened: int | None = None
 
     @property
     def where(self) -> Where:
@@ -67,7 +75,13 @@ class Writing:
     @property
     def attempt(self) -> int:
         """Give the newest attempt."""
-        return max(self.run.last_attempt, *self.spans) if self.spans else self.run.last_attempt
+        return self.opened or self.run.last_attempt
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether this is a word of the newest attempt, not what an older one left behind."""
+        heard = {record.attempt for _, record in self.batch.records}
+        return not heard or self.attempt in heard
 
 
 def write_batch(
@@ -90,13 +104,14 @@ def write_batch(
 
 def _write(writing: Writing) -> StepAnswer:
     run, batch = writing.run, writing.batch
+    _know_attempts(writing)
     stored = _merge_records(writing)
     steps = _derive_steps(writing, stored)
     verdict = _judge(writing, steps)
     last_step = _last_step(writing, steps)
     _meet_sources(writing)
     _take_news(writing, steps, last_step)
-    state = "running" if run.state == "stale" else run.state
+    state = "running" if run.state == "stale" and writing.alive else run.state
     if state != run.state and revive(writing.connection, writing.where, run.last_step):
         writing.kinds.add("incident")
     _store(writing, steps, _update_of(writing, state, last_step, verdict, bool(steps)))
@@ -107,6 +122,13 @@ def _write(writing: Writing) -> StepAnswer:
         directive=run.directive,
         last_step=last_step,
     )
+
+
+def _know_attempts(writing: Writing) -> None:
+    """Read the attempts again if any was introduced since this memory was left."""
+    named = {record.attempt for _, record in writing.batch.records} | {writing.run.last_attempt}
+    if not named <= writing.memory.spans.keys():
+        writing.memory.spans = read_spans(writing.connection, writing.run.id)
 
 
 def _merge_records(writing: Writing) -> dict[PartKey, Part]:
@@ -134,15 +156,15 @@ def _merge_records(writing: Writing) -> dict[PartKey, Part]:
 
 def _admit(writing: Writing, index: int, record: StepRecord) -> bool:
     """Take records of known attempts and of the next one; anything else is a mistake."""
-    next_attempt = writing.attempt + 1
     spans = writing.memory.spans
-    if record.attempt in spans or record.attempt <= writing.run.last_attempt:
-        spans.setdefault(record.attempt, Span())
+    if record.attempt in spans:
         return True
-    if record.attempt == next_attempt and next_attempt <= LARGEST_ATTEMPT:
+    last = max(spans)
+    if record.attempt == last + 1 <= LARGEST_ATTEMPT:
+        writing.opened = record.attempt
         spans[record.attempt] = writing.spans[record.attempt] = Span()
         return True
-    reason = f"unknown attempt {record.attempt}; the newest is {writing.attempt}"
+    reason = f"unknown attempt {record.attempt}; the last is {last}"
     writing.batch.reject(index, f"records[{index}].attempt: {reason}")
     return False
 
@@ -190,7 +212,7 @@ def _judge(writing: Writing, steps: list[StepVitals]) -> str:
 
 
 def _last_step(writing: Writing, steps: list[StepVitals]) -> int | None:
-    """Cover the steps in the spans of their attempts; give the newest attempt's last train step."""
+    """Cover the steps in the spans of their attempts; give the last of the newest with steps."""
     again = {step.key for step in steps} & writing.known_steps
     rates = read_rates(writing.raw, writing.run.id, again) if again else {}
     for step in steps:
@@ -199,8 +221,8 @@ def _last_step(writing: Writing, steps: list[StepVitals]) -> int | None:
         writing.spans[step.attempt] = span
         writing.memory.note(step, rates.get(step.key))
         writing.kinds.add("step")
-    span = writing.memory.spans.get(writing.attempt, Span())
-    return writing.run.last_step if span.last is None else span.last
+    ends = [span.last for span in writing.memory.spans.values() if span.last is not None]
+    return ends[-1] if ends else writing.run.last_step
 
 
 def _meet_sources(writing: Writing) -> None:
@@ -230,6 +252,7 @@ def _update_of(
         writing.kinds.add("run")
     revision = run.revision + 1 if writing.kinds else run.revision
     return RunUpdate(
+        alive=writing.alive,
         state=state,
         revision=revision,
         steps_revision=revision if any_steps else run.steps_revision,
