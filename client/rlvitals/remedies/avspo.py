@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -21,6 +22,10 @@ ANCHOR = 0.1
 
 # The adaptive threshold stays where a batch can still be above it, and below it.
 LOWEST_THRESHOLD, HIGHEST_THRESHOLD = 0.02, 0.98
+
+FIXED = 0.5  # distance of a fixed virtual reward in the paper's ablation
+
+Values: TypeAlias = Literal["stratified", "fixed", "uniform", "exponential"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +64,40 @@ class Avspo:
 def virtual_count(size: int, acr: float, alpha: float, cap: int | None = None) -> int:
     """Give the number of virtual rewards K = max(1, min(G, ceil(G acr^alpha))), at most ``cap``.
 
-    |A| is at most sqrt(K / G) with std division.
+    |A| is at most sqrt(K / G) with std division. Raises ValueError unless 0 <= acr <= 1.
     """
+    if not 0 <= acr <= 1:
+        raise ValueError(f"acr: want a share between 0 and 1, got {acr}")
     wanted: int = math.ceil(size * acr**alpha - 1e-9)  # 8 * 0.25**0.5 must not round up to 5
     count = max(1, min(size, wanted))
     return count if cap is None else min(count, cap)
 
 
-def virtual_offsets(count: int, side: int) -> FloatArray:
-    """Give stratified virtual rewards as distances from the group's own reward.
+def virtual_offsets(
+    count: int,
+    side: int,
+    values: Values = "stratified",
+    source: np.random.Generator | None = None,
+) -> FloatArray:
+    """Give virtual rewards as distances from the group's own reward, for j = 1..K.
 
-    side * 0.1 j / K for j = 1..K: above it (side 1) when all failed, below it (side -1) when all
-    passed.
+    Above it (``side`` 1) when all failed, below it (-1) when all passed: "stratified" side 0.1
+    j / K. The others are for comparison: "fixed" side 0.5, "uniform" side U(0, 1) drawn from
+    ``source``, "exponential" side 2^-j. The paper names the four; their formulas were not found,
+    and these are a reading of the names. Raises ValueError for another name or without a source.
     """
-    return side * ANCHOR * np.arange(1, count + 1) / count
+    steps = np.arange(1, count + 1)
+    if values == "stratified":
+        return side * ANCHOR * steps / count
+    if values == "fixed":
+        return side * np.full(count, FIXED)
+    if values == "exponential":
+        return side * np.exp2(-steps)
+    if values != "uniform":
+        raise ValueError(f"values: want stratified, fixed, uniform or exponential, got {values!r}")
+    if source is None:
+        raise ValueError("source: uniform virtual rewards are drawn, so give a random generator")
+    return side * (1.0 - source.random(count))  # in (0, 1]: at 0 it would be no reward at all
 
 
 def virtual_advantage(
@@ -86,6 +111,29 @@ def virtual_advantage(
     joined = np.concatenate([np.zeros(size), offsets])
     centred = -float(joined.mean())
     return centred / (float(joined.std(ddof=ddof)) + eps) if std_division else centred
+
+
+def closed_form_advantage(size: int, offsets: FloatArray, *, ddof: int = 1) -> float:
+    """Give ``virtual_advantage`` with std division and eps = 0 without joining any rewards.
+
+    |A| = sqrt(K/G) / sqrt(1 + (s/d)^2 (G+K) / G) for ddof=0, with d the mean and s the population
+    std of the offsets, and sqrt((G+K-1) / (G+K)) of that for ddof=1; its sign is that of -d. For
+    stratified values (s/d)^2 = (K-1) / (3 (K+1)), whatever the anchor.
+    """
+    d, s = float(offsets.mean()), float(offsets.std())
+    bound = virtual_advantage_bound(size, len(offsets), ddof=ddof)
+    spread = (s / d) ** 2 * (size + len(offsets)) / size
+    return math.copysign(bound / math.sqrt(1.0 + spread), -d)
+
+
+def virtual_advantage_bound(size: int, count: int, *, ddof: int = 1) -> float:
+    """Give the largest |A| that K virtual rewards can give a group of G: sqrt(K/G) for ddof=0.
+
+    With ddof=1 sqrt((G+K-1) / (G+K)) of that. Reached by equal virtual rewards, whatever their
+    value, so the choice of values can only weaken the push.
+    """
+    joined = size + count
+    return math.sqrt(count / size * (joined - ddof) / joined)
 
 
 def next_threshold(threshold: float, acr_effective: float | None, avspo: Avspo) -> float:

@@ -21,3 +21,10 @@ def check_count(value: Any, field: str, low: int) -> None:
     """Refuse what is not a whole number of at least ``low``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
         raise ValueError(f"{field}: want a whole number of at least {low}, got {value!r}")
+
+
+def check_trainer(eps: Any, ddof: Any) -> None:
+    """Refuse what no trainer adds to a standard deviation or takes from its count."""
+    check_number(eps, "eps", 0, 1)
+    if isinstance(ddof, bool) or ddof not in (0, 1):
+        raise ValueError(f"ddof: want 0 or 1, got {ddof!r}")

@@ -12,6 +12,7 @@ from rlvitals.metrics.outcomes import collapsed, outcomes
 from rlvitals.metrics.rollouts import as_floats, rollouts
 from rlvitals.metrics.segments import Segments
 from rlvitals.remedies.avspo import virtual_advantage, virtual_count, virtual_offsets
+from rlvitals.remedies.checks import check_trainer
 from rlvitals.remedies.focal import focal_weight, is_mixed
 
 if TYPE_CHECKING:
@@ -66,7 +67,11 @@ def reweight(
     is not known. ``advantages`` keeps its shape and float type, and is given back itself when no
     group is touched; ``std_division``, ``eps`` and ``ddof`` are the trainer's own. Ragged rewards
     go with flat advantages.
+
+    A finite advantage stays finite. One that is not stays what it is, for it is the trainer's
+    number, unless virtual rewards replace it. Rewards are only read.
     """
+    check_trainer(eps, ddof)
     laid_out = rollouts(rewards, group_ids)
     given = _as_given(advantages, laid_out)
     groups = Groups.from_rollouts(
@@ -137,7 +142,7 @@ def _virtual_advantages(
     flat, outcome = collapsed(groups), outcomes(groups)
     acr = _share(flat, groups.size > 1)
     avspo, largest = remedies.avspo, 0
-    if avspo is None or limit is None or acr <= limit:
+    if avspo is None or limit is None or not acr > limit:
         return lifted, largest
     sides = (
         (1, outcome.all_fail, avspo.gain_all_fail),
