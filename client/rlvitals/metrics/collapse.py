@@ -59,8 +59,8 @@ class Collapse(NamedTuple):
     def from_tally(cls, tally: Tally) -> Collapse:
         """Read the shares from one Tally, of a step, a window or a run (arXiv 2605.21125)."""
         seen, judged = tally.groups + tally.filtered, tally.judged
-        fail = sum(row[0] for row in tally.counts.values())
-        passed = sum(row[-1] for row in tally.counts.values())
+        rows = tally.counts.values()
+        fail, passed = sum([row[0] for row in rows]), sum([row[-1] for row in rows])
         return cls(
             Share(tally.collapsed + tally.filtered, seen),
             Share(tally.all_fail, seen),

@@ -41,6 +41,8 @@ def collapse_at_larger(
     Raises ValueError when n is below the smallest group.
     """
     check_request(n, level)
+    if refits < 1:
+        raise ValueError(f"refits: want one or more, got {refits}")
     held = judged_groups(counts)
     if n < min(held):
         raise ValueError(f"n: all groups have {min(held)} rollouts or more; count, do not fit")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from rlvitals.metrics.collapse import Collapse
 from rlvitals.metrics.coverage import coverage_table
 
 if TYPE_CHECKING:
@@ -42,17 +43,15 @@ def pass_at_k_sizes(smallest: int) -> tuple[int, ...]:
 
 
 def _collapse(tally: Tally) -> Vitals:
-    seen = tally.groups + tally.filtered
-    judged = tally.judged
-    uniform = sum(row[0] + row[-1] for row in tally.counts.values())
+    shares = Collapse.from_tally(tally)
     return {
-        "acr": _share(tally.collapsed + tally.filtered, seen),
-        "acr_all_fail": _share(tally.all_fail, seen),
-        "acr_all_pass": _share(tally.all_pass, seen),
-        "acr_constant": _share(tally.constant, seen),
-        "acr_outcome": _share(uniform, judged),
-        "acr_effective": _share(tally.advantage_zero, tally.advantage_groups),
-        "shaping_only": _share(tally.shaping_only, judged),
+        "acr": shares.by_rewards.rate,
+        "acr_all_fail": shares.all_fail.rate,
+        "acr_all_pass": shares.all_pass.rate,
+        "acr_constant": shares.constant.rate,
+        "acr_outcome": shares.by_outcome.rate,
+        "acr_effective": shares.effective.rate,
+        "shaping_only": shares.shaping_only.rate,
     }
 
 
