@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+BOUND_SLACK = 0.01
+
 
 def advantage_mass(n: ArrayLike, c: ArrayLike) -> Any:
     """Give sum |A| over a group with c of n correct: 2 n sqrt(p (1-p)) with p = c / n.
@@ -54,3 +56,12 @@ def advantage_bound(n: int, *, ddof: int = 1) -> float:
     if ddof not in (0, 1):
         raise ValueError(f"ddof: want 0 or 1, got {ddof}")
     return (n - 1) / math.sqrt(n) if ddof else math.sqrt(n - 1)
+
+
+def advantages_beyond_bound(advantages: ArrayLike, n: int, *, ddof: int = 1) -> int:
+    """Count the advantages that no group of n can give: |A| above ``advantage_bound``.
+
+    Not a finite number counts too. Rounding of a hundredth is let pass, as bfloat16 has it.
+    """
+    size = np.abs(np.asarray(advantages, np.float64))
+    return int(np.count_nonzero(~(size <= advantage_bound(n, ddof=ddof) * (1 + BOUND_SLACK))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,8 @@ FLOOR = 1e-3  # sigma is at least this share of the median, so dust is no spike
 OUTLIER_SCORE = 5.0
 OUTLIER_WINDOW = 50
 FEWEST_BEFORE = 10  # values a baseline needs before it may call another one an outlier
+SUMMABLE = sys.float_info.max / 4
+ROUNDING = 0.02  # of a squared norm that went through bfloat16
 
 
 def robust_baseline(values: ArrayLike) -> tuple[float, float]:
@@ -30,8 +33,12 @@ def robust_baseline(values: ArrayLike) -> tuple[float, float]:
     known = array[_alive(array)]
     if not len(known):
         return math.nan, math.nan
+    # Sums and differences of two values near the largest number leave float64; a quarter is exact.
+    scale = 0.25 if np.abs(known).max() > SUMMABLE else 1.0
+    known = known * scale
     median = float(np.median(known))
-    return median, MAD_TO_SIGMA * float(np.median(np.abs(known - median)))
+    mad = float(np.median(np.abs(known - median)))
+    return median / scale, MAD_TO_SIGMA * mad / scale
 
 
 def spike_score(value: float, baseline: ArrayLike) -> float:
@@ -43,11 +50,11 @@ def spike_score(value: float, baseline: ArrayLike) -> float:
     median, sigma = robust_baseline(baseline)
     if not math.isfinite(value) or math.isnan(median):
         return 0.0
-    return (value - median) / max(sigma, FLOOR * abs(median))
+    return (value - median) / max(sigma, FLOOR * abs(median), sys.float_info.min)
 
 
 def exponential_average(values: ArrayLike, half_life: float) -> FloatArray:
-    """Smooth a series; a value loses half its weight every ``half_life`` steps.
+    """Smooth a series; a value has lost half its weight once ``half_life`` more have come.
 
     Weights are normalised by their sum so far, so the first values are not pulled towards 0. A
     value that is not finite is left out and the average stands still; NaN before the first
@@ -58,25 +65,25 @@ def exponential_average(values: ArrayLike, half_life: float) -> FloatArray:
     keep = 0.5 ** (1.0 / half_life)
     array = _flat(values)
     smooth = np.full(array.shape, math.nan)
-    total = weight = 0.0
+    average, weight = math.nan, 0.0
     for step, value in enumerate(array.tolist()):
-        total, weight = total * keep, weight * keep
         if math.isfinite(value):
-            # Halves add up where the sum itself would leave float64.
-            total, weight = total + value * (1 - keep), weight + (1 - keep)
-        if weight > 0:
-            smooth[step] = total / weight
+            weight = 1.0 + keep * weight
+            # Not average + (value - average) / weight: the difference may leave float64.
+            average = value if weight == 1 else value / weight + average * (1.0 - 1.0 / weight)
+        smooth[step] = average
     return smooth
 
 
 def outlier_rate(
     values: ArrayLike, *, score: float = OUTLIER_SCORE, window: int = OUTLIER_WINDOW
 ) -> float | None:
-    """Count spikes per 100 judged steps, each against the ``window`` values before it.
+    """Count spikes per 100 judged steps, each against the norms of the steps before it.
 
-    A step is judged when its norm is finite and not 0 and ten such values came before it within
-    the window; it is a spike when ``spike_score`` is above ``score``. Spikes stay in the window
-    of later steps, which the median bears. None when no step could be judged.
+    Only norms that are finite and not 0 take part. One with ten or more before it is judged
+    against the newest ``window`` of them, and is a spike when its ``spike_score`` is above
+    ``score``. Spikes stay among the norms that later steps are judged by, which the median bears.
+    None when no step could be judged.
     """
     if window < FEWEST_BEFORE:
         raise ValueError(f"window: want {FEWEST_BEFORE} values or more, got {window}")
@@ -110,25 +117,28 @@ def log_norm_variation(values: ArrayLike) -> float | None:
 
 
 def signal_to_noise(mean_norm: float, micro_norms: ArrayLike) -> float | None:
-    """Give the ratio of signal to noise of a gradient averaged over micro-batches.
+    """Give the ratio of signal to noise of a gradient averaged over equal micro-batches.
 
     With m micro-batch gradients of norms |g_i| and the norm |g| of their mean, the spread around
     the mean is S = sum |g_i|^2 / m - |g|^2 times m / (m-1), the noise left in the mean is S / m,
     and the signal |g|^2 - S / m is unbiased for the squared norm of the true gradient
     (McCandlish et al., arXiv 1812.06162, appendix A). Returns signal over noise, at least 0;
     infinity when all agree; None for fewer than two micro-batches, a norm that is not finite or
-    nothing but zeros. Raises ValueError when |g| exceeds what the micro-batches allow.
+    nothing but zeros. Raises ValueError for a norm below 0, and when |g| exceeds what the
+    micro-batches allow by more than the rounding of bfloat16.
     """
     norms = _flat(micro_norms)
     m = len(norms)
     if m < 2 or not (np.isfinite(norms).all() and math.isfinite(mean_norm)):  # noqa: PLR2004
         return None
-    largest = max(float(np.abs(norms).max()), abs(mean_norm))
+    if mean_norm < 0 or (norms < 0).any():
+        raise ValueError("mean_norm, micro_norms: a norm is at least 0")
+    largest = max(float(norms.max()), mean_norm)
     if largest == 0:
         return None
     square, mean = (mean_norm / largest) ** 2, float(((norms / largest) ** 2).mean())
-    if square > mean * (1 + 1e-6):
-        raise ValueError("mean_norm: above the root mean square of micro_norms")
+    if square > mean * (1 + ROUNDING):
+        raise ValueError("mean_norm: above the root mean square of micro_norms: is it of a sum?")
     noise = max(0.0, mean - square) / (m - 1)
     return max(0.0, square - noise) / noise if noise > 0 else math.inf
 

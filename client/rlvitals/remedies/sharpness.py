@@ -69,8 +69,8 @@ def token_weights(scores: Any, settings: Sharpness, mask: Any = None) -> TokenWe
     ``scores`` holds h, the score of each chosen token: its logit as Eq. 20 has it, or what shares
     no unknown constant with other tokens and models, its log-probability (at most 0, so that
     sigmoid(h / tau) <= 1/2) or its probability as in the first version of the paper. ``mask``, of
-    the same shape, is true, or above 0, where a token counts. The weights keep the float type of the
-    scores. Raises ValueError naming the field when shapes differ or entries are no numbers.
+    the same shape, is true, or above 0, where a token counts. The weights keep the float type of
+    the scores. Raises ValueError naming the field when shapes differ or entries are no numbers.
     """
     given = scores if _is_float(scores) else as_floats(scores, "scores")
     counted = _mask(mask, given.shape)

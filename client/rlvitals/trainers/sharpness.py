@@ -25,7 +25,6 @@ class TensorWeights:
     unknown: torch.Tensor
 
 
-@torch.no_grad()
 def token_weights(
     scores: torch.Tensor, settings: Sharpness, mask: torch.Tensor | None = None
 ) -> TensorWeights:
