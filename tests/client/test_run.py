@@ -34,7 +34,8 @@ def test_a_run_registers_logs_and_finishes(new_run: NewRun, recorder: Any) -> No
     assert record.groups.reward_std == [pytest.approx(math.sqrt(1 / 3)), 0.0]
     assert record.groups.group_id == ["x", "y"]
     assert record.scalars == {"loss": 0.5, "grad_norm": 2.0}
-    assert recorder.finished == [{"run": f"id-{run.key}", "attempt": 1, "state": "finished"}]
+    said = {"attempt": 1, "source": "0", "state": "finished"}
+    assert recorder.finished == [{"run": f"id-{run.key}", **said}]
     assert not list((run.settings.home / "spool").iterdir())
 
 
