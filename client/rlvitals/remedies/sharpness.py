@@ -94,19 +94,20 @@ def token_advantages(advantages: Any, weights: Any) -> NDArray[Any]:
 
     The last step of the one order in which remedies act: ``advantages`` has a number a rollout,
     as ``reweight`` gave them, and ``weights`` a row of tokens for each, in the same order. The
-    result has the shape of ``weights`` and the wider of the two float types; a finite advantage
-    stays finite, at the largest number of that type if need be. For weights above 0 this is the
-    clipped surrogate times the weight: min and clip see the ratio alone.
+    result has the shape of ``weights`` and the wider of the two float types. A finite advantage
+    stays finite, at the largest number of that type if need be; one that is not stays what it is.
+    For weights above 0 this is the clipped surrogate times the weight: min and clip see the ratio
+    alone.
     """
     flat = np.asarray(advantages).ravel()
     rows = np.asarray(weights)
     if rows.ndim != 2 or len(rows) != len(flat):  # noqa: PLR2004
         raise ValueError(f"weights: want a row of tokens for each of {len(flat)} rollouts")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         product: NDArray[Any] = flat[:, None] * rows
     largest = np.finfo(product.dtype).max
     finite = np.isfinite(flat)[:, None]
-    return np.where(finite, product.clip(-largest, largest), product)
+    return np.where(finite, product.clip(-largest, largest), flat[:, None])
 
 
 def _is_float(scores: Any) -> bool:

@@ -91,8 +91,9 @@ def _standardised(
     centred: FloatArray, groups: Groups, laid_out: Rollouts, eps: float, ddof: int
 ) -> FloatArray:
     size = groups.size
-    std = groups.reward_std * np.sqrt((size - 1) / np.maximum(size - ddof, 1))
-    scale = np.where(size > 1, std + eps, 0.0)[laid_out.group]
+    several = size > 1
+    ratio = np.divide(size - 1, size - ddof, out=np.zeros(len(size)), where=several)
+    scale = np.where(several, groups.reward_std * np.sqrt(ratio) + eps, 0.0)[laid_out.group]
     return np.divide(centred, scale, out=np.zeros_like(centred), where=scale > 0)
 
 
