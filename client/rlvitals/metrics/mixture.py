@@ -99,7 +99,7 @@ class Cells:
         log_beta = log_beta_part(alpha, beta, self.n, self.c)
         mixed = self._mixed(log_beta, log_weights)
         inside = np.exp(log_weights[2] + log_beta - mixed)
-        outside = self.ends() * np.exp(log_weights[:2, None] - mixed)
+        outside = np.exp(np.where(self.ends(), log_weights[:2, None] - mixed, -np.inf))
         first, second = self._beta_slopes(alpha, beta)
         weights = np.exp(log_weights[:2])
         gradient = np.concatenate([inside * first, outside - weights[:, None]]) @ self.times
