@@ -97,7 +97,7 @@ def test_the_caller_keeps_rewards_and_advantages(
 def test_only_virtual_rewards_replace_a_broken_advantage(
     batch: list[list[Any]], defined: dict[str, float], remedies: Remedies, data: st.DataObject
 ) -> None:
-    """NaN and infinity stay what they are under focal weights; AVSPO makes them finite or not."""
+    """NaN and infinity stay what they are under focal weights; AVSPO leaves or replaces them."""
     count = sum(map(len, batch))
     broken = st.sampled_from([math.nan, math.inf, -math.inf, 0.5])
     advantages = np.array(data.draw(st.lists(broken, min_size=count, max_size=count)))
