@@ -108,10 +108,8 @@ def collapse_rate_by_prompt(
         raise ValueError("groups: none has two rewards")
     prompts = _prompts(groups, several)
     if flat.all() or not flat.any():
-        kinds = len(set(prompts))
-        return Estimate(
-            float(flat.all()), *wilson_interval(kinds * flat[0], kinds, normal_quantile(level))
-        )
+        kinds, value = len(set(prompts)), float(flat.all())
+        return Estimate(value, *wilson_interval(kinds * value, kinds, normal_quantile(level)))
     return bootstrap_ratio(flat, [1.0] * len(flat), prompts, draws=draws, level=level, seed=seed)
 
 
