@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from measuring.report import COLOURS, arguments, publish
+from measuring.report import arguments, publish
 from measuring.tables import table
-from plotly.subplots import make_subplots
+from measuring.tail_miss_figures import curves
 
 from rlvitals.metrics import (
     expected_tail_miss,
@@ -25,9 +25,8 @@ from rlvitals.metrics import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    import plotly.graph_objects as go
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -36,6 +35,10 @@ if TYPE_CHECKING:
 MUS, RHOS = (0.8, 0.5, 0.2, 0.05), (0.01, 0.05, 0.1, 0.2)
 SIZES = tuple(2**power for power in range(1, 10))
 RHO, MU = 0.1, 0.5  # what the panels of the figure hold fixed
+PANELS = {
+    f"rare share ρ = {RHO:g}": {(mu, RHO): f"μ = {mu:g}" for mu in MUS},
+    f"success rate μ = {MU:g}": {(MU, rho): f"ρ = {rho:g}" for rho in RHOS},
+}
 SPREADS = ((0.6, 0.9), (2.0, 2.0), (0.3, 0.9))  # Beta(alpha, beta) of the success rates
 GROUPS, FULL_GROUPS = 20_000, 1_000_000
 STEP = 128  # groups in one step of training, for what one step can know
@@ -149,73 +152,6 @@ def step_errors(groups: int, seed: int = 0) -> dict[str, float]:
     return {"seen": float(risk.mean(axis=1).std(ddof=1)), "reported": float(reported.mean())}
 
 
-def curves(points: Points) -> go.Figure:
-    """Draw Lemma 3.1 over N with the drawn groups on it and its peaks marked."""
-    titles = (f"rare share ρ = {RHO:g}", f"success rate μ = {MU:g}")
-    figure = make_subplots(1, 2, subplot_titles=titles, horizontal_spacing=0.07, shared_yaxes=True)
-    panels: Mapping[int, tuple[str, Sequence[tuple[float, float]]]] = {
-        1: ("μ", [(mu, RHO) for mu in MUS]),
-        2: ("ρ", [(MU, rho) for rho in RHOS]),
-    }
-    for column, (letter, pairs) in panels.items():
-        for (mu, rho), colour in zip(pairs, COLOURS, strict=False):
-            name = f"{letter} = {mu if column == 1 else rho:g}"
-            _curve(figure, points, (mu, rho), colour, name, column)
-    figure.update_xaxes(
-        title="group size N (rollouts, log scale)",
-        type="log",
-        tickvals=SIZES[::2],
-        range=[0, math.log10(700)],
-    )
-    figure.update_yaxes(range=[0, 1.05])
-    figure.update_yaxes(title="chance to teach and miss the rare part", col=1)
-    for column in (1, 2):
-        figure.update_layout({f"legend{column if column > 1 else ''}": _legend(column)})
-    return figure.update_layout(width=860, height=470)
-
-
-def _curve(
-    figure: go.Figure,
-    points: Points,
-    pair: tuple[float, float],
-    colour: str,
-    name: str,
-    column: int,
-) -> None:
-    mu, rho = pair
-    sizes = np.unique(np.geomspace(1, 512, 60).round().astype(int))
-    peak = peak_group_size(mu, rho * mu)
-    place = {"row": 1, "col": column, "legend": "legend" if column == 1 else "legend2"}
-    chances = tail_miss_probability(sizes, mu, rho * mu)
-    figure.add_scatter(x=sizes, y=chances, line={"color": colour}, name=name, **place)
-    drawn = [points[mu, rho, n] for n in SIZES]
-    figure.add_scatter(
-        x=SIZES,
-        y=[each.value for each in drawn],
-        error_y={"array": [2 * each.se for each in drawn], "thickness": 1.2, "width": 3},
-        mode="markers",
-        marker={"color": "white", "size": 6, "line": {"color": colour, "width": 1.5}},
-        showlegend=False,
-        **place,
-    )
-    figure.add_scatter(
-        x=[peak],
-        y=[tail_miss_probability(peak, mu, rho * mu)],
-        mode="markers+text",
-        text=[f"N* = {peak}"],
-        textposition="top center",
-        textfont={"color": colour},
-        marker={"color": colour, "symbol": "diamond", "size": 10},
-        showlegend=False,
-        **place,
-    )
-
-
-def _legend(column: int) -> dict[str, object]:
-    x = 0.0 if column == 1 else 0.535
-    return {"orientation": "h", "x": x, "y": -0.2, "yanchor": "top", "entrywidth": 75}
-
-
 def _mean(values: Floats, truth: float) -> Drawn:
     return Drawn(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(values.size), truth)
 
@@ -244,7 +180,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"standard error that a step reports {steps['reported']:.4f}."
         ),
     }
-    publish("tail-miss", tables, {"tail-miss-curves": curves(points)}, args.save)
+    publish("tail-miss", tables, {"tail-miss-curves": curves(points, PANELS, SIZES)}, args.save)
 
 
 if __name__ == "__main__":

@@ -129,7 +129,8 @@ def curves(runs: Runs, actions: int) -> go.Figure:
         horizontal_spacing=0.1,
     )
     known = REFERENCE.get(actions, {})
-    for gamma, colour in zip(sorted({gamma for _, gamma in runs}), COLOURS, strict=False):
+    for gamma in sorted({gamma for _, gamma in runs}):
+        colour = COLOURS[round(2 * gamma) % len(COLOURS)]  # the same in every figure
         sizes = [n for n, other in runs if other == gamma]
         for column, name in enumerate(("retention", "q"), start=1):
             spots = [spot(getattr(runs[n, gamma], name)) for n in sizes]
@@ -149,19 +150,28 @@ def curves(runs: Runs, actions: int) -> go.Figure:
                 y=[known.get((n, gamma), (None, None))[2 - column] for n in sizes],
                 mode="markers",
                 marker={"symbol": "circle-open", "color": colour, "size": 11},
-                name="earlier run",
-                showlegend=column == 1 and gamma == 0,
+                showlegend=False,
                 row=1,
                 col=column,
             )
+    figure.add_scatter(
+        x=[None],
+        y=[None],
+        mode="markers",
+        marker={"symbol": "circle-open", "color": "#555555", "size": 11},
+        name="earlier run",
+        row=1,
+        col=1,
+    )
     ticks = sorted({n for n, _ in runs})
     shown = ticks if len(ticks) < 8 else ticks[::2]
     labels = [f"{n // 1024}k" if n >= 2048 else str(n) for n in shown]
     figure.update_xaxes(
         title="group size N (rollouts, log scale)", type="log", tickvals=shown, ticktext=labels
     )
+    lowest = min(float(outcome.q.min()) for outcome in runs.values())
     figure.update_yaxes(title="share of the first correct mass", range=[0, 1.05], col=1)
-    figure.update_yaxes(title="probability", range=[0.6, 1.02], col=2)
+    figure.update_yaxes(title="probability", range=[lowest - 0.03, 1.01], col=2)
     return figure.update_layout(
         width=860, height=430, legend={"orientation": "h", "y": -0.22, "x": 0}
     )
