@@ -86,7 +86,7 @@ class Delivery:
         self.registered: Registered | None = None
         self.finish_seen: dict[str, Any] | None = None
         self.sent_records = 0
-        self.behind = False  # the last batch was full, so more is waiting
+        self.behind = False  # the last batch was full, or the next one is already
 
     def register(self, transport: Transport) -> Registered:
         """Introduce the run; the same introduction again gets the same answer."""
@@ -107,10 +107,12 @@ class Delivery:
                 raise
             self._shrink(transport, refusal, batch, last)
             return True
-        self.behind = len(batch.records) >= self._batch_records
+        full = len(batch.records) >= self._batch_records
         self._batch_records = BATCH_RECORDS
         self.sent_records += len(batch.records)
         self._store.acknowledge(last)
+        # A small batch may have been under way, or held up, while a full one came together.
+        self.behind = full or _is_full(self._store.read(BATCH_BYTES))
         return True
 
     def send_losses(self, transport: Transport) -> None:
@@ -211,3 +213,8 @@ class Delivery:
         for reason, count in self._losses.snapshot().items():
             lost[reason] = max(lost.get(reason, 0), count)
         return lost
+
+
+def _is_full(found: list[Frame]) -> bool:
+    size = sum(len(frame.body) for frame in found)
+    return len(found) >= BATCH_RECORDS or size >= BATCH_BYTES // 2

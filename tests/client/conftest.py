@@ -44,6 +44,7 @@ class Recorder:
         self.largest_body = 2**40
         self.answering = threading.Event()
         self.answering.set()
+        self.held: list[str] = []  # paths of requests that came while nothing was answered
         self.reject: Callable[[StepRecord], str | None] = lambda record: None
         self.attempts: dict[tuple[str, str], int] = {}
         handler = type("Bound", (Handler,), {"recorder": self})
@@ -149,6 +150,8 @@ class Handler(BaseHTTPRequestHandler):
         """Fail if told to, else route the request."""
         recorder, path = self.recorder, urlsplit(self.path)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if not recorder.answering.is_set():
+            recorder.held.append(path.path)
         recorder.answering.wait(60)
         with recorder.lock:
             recorder.requests.append((self.command, path.path))

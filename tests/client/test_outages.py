@@ -118,9 +118,24 @@ def test_a_backlog_is_sent_without_a_pause_between_batches(recorder: Any) -> Non
     run = Run(replace(resolve(url=recorder.url), flush_seconds=3600.0))
     for step in range(450):
         run.log({"loss": step}, step=step)
-    recorder.wait(lambda: run._outbox.store.pending and not run._outbox._queue)
+    recorder.wait(lambda: len(run._outbox.store.read(2**20)) == 450)
     recorder.refuse_steps = False
-    recorder.wait(lambda: len(recorder.scalars("loss")) >= 400, 30)
+    recorder.wait(lambda: len(recorder.scalars("loss")) == 450, 30)
+    run.finish()
+
+
+def test_a_small_batch_does_not_hold_back_the_full_one_behind_it(recorder: Any) -> None:
+    """What came together while the first few records were under way follows at once."""
+    run = Run(replace(resolve(url=recorder.url), flush_seconds=3600.0))
+    assert run.wait_registered(20)
+    recorder.answering.clear()
+    run.log({"loss": 0}, step=0)
+    recorder.wait(lambda: any(path.endswith("/steps") for path in recorder.held))
+    for step in range(1, 251):
+        run.log({"loss": step}, step=step)
+    recorder.wait(lambda: len(run._outbox.store.read(2**20)) == 251)
+    recorder.answering.set()
+    recorder.wait(lambda: len(recorder.scalars("loss")) == 251, 30)
     run.finish()
 
 
