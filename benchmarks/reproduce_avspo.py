@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from measuring.arms import Result, compare, written
 from measuring.avspo_figures import draw_course, draw_gains
+from measuring.collapse_paper import MAIN_TABLE
 from measuring.report import arguments, publish
 from measuring.tables import table
-from policies.logistic import DDOF, EPS, GRPO, Arm, Setting, remedied
+from policies.logistic import Setting
+from policies.weighing import DDOF, EPS, GRPO, Arm, remedied
 
 from rlvitals.remedies import Avspo, Focal, Remedies
 from rlvitals.remedies.avspo import virtual_advantage
@@ -22,7 +24,7 @@ from rlvitals.remedies.avspo import virtual_advantage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from policies.logistic import Floats
+    from policies.weighing import Floats
 
 SETTINGS = {
     "hard": Setting(difficulty=3.5, spread=1.5),
@@ -35,17 +37,6 @@ OPPOSITE = "one opposite reward, always"
 FASTER = "GRPO, learning rate × 1.1"
 COURSE = (GRPO.name, CONTROLLER, ALWAYS, FASTER)
 GAINS = (CONTROLLER, ALWAYS, OPPOSITE, FASTER)
-
-# Model: collapse rate without and with AVSPO, then MATH-500 and the mean of six benchmarks
-# without and with it, in per cent (the paper's main table).
-PAPER = {
-    "0.5B": (0.45, 0.18, 24.6, 31.4, 16.5, 21.0),
-    "3B": (0.37, 0.14, 36.8, 42.7, 27.9, 32.2),
-    "3B-Instruct": (0.35, 0.13, 68.9, 73.6, 39.7, 43.4),
-    "Math-1.5B": (0.40, 0.15, 58.6, 67.2, 33.5, 39.6),
-    "Math-7B": (0.33, 0.14, 65.0, 74.1, 42.2, 45.9),
-    "14B": (0.28, 0.11, 72.5, 78.9, 49.9, 54.5),
-}
 
 
 def one_opposite(advantages: Floats, rewards: Floats, _threshold: float) -> Floats:
@@ -101,7 +92,7 @@ def paper_rows() -> list[list[str]]:
             f"{high - low:+.1f}",
             f"{mean_after - mean_before:+.1f}",
         ]
-        for model, (before, after, low, high, mean_before, mean_after) in PAPER.items()
+        for model, (before, after, low, high, mean_before, mean_after) in MAIN_TABLE.items()
     ]
 
 

@@ -15,7 +15,8 @@ from measuring.ablation_tables import PAPER_VALUES, side_table, threshold_table,
 from measuring.arms import Result, compare
 from measuring.avspo_figures import draw_thresholds, draw_values
 from measuring.report import arguments, publish
-from policies.logistic import DDOF, EPS, GRPO, Arm, Setting, remedied
+from policies.logistic import Setting
+from policies.weighing import DDOF, EPS, GRPO, Arm, remedied
 
 from rlvitals.remedies import Avspo, Remedies, next_threshold, virtual_advantage, virtual_count
 from rlvitals.remedies.avspo import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, virtual_offsets
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import plotly.graph_objects as go
-    from policies.logistic import Floats
+    from policies.weighing import Floats
 
     from rlvitals.remedies.avspo import Values
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from policies.logistic import Arm, Series, Setting, simulate
+from policies.logistic import Series, Setting, simulate_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from policies.weighing import Arm
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +56,12 @@ def compare(
     seeds: int,
 ) -> list[Result]:
     """Run every arm (and the factor on its learning rate) that ``arms(seed)`` gives, by arm."""
-    found: dict[str, Result] = {}
-    for seed in range(seeds):
-        for arm, factor in arms(seed):
-            result = found.setdefault(arm.name, Result(arm.name, factor, []))
-            result.runs.append(simulate(setting.faster(factor), seed, arm))
-    return list(found.values())
+    found = []
+    for column in zip(*(arms(seed) for seed in range(seeds)), strict=True):
+        (arm, factor), chosen = column[0], [arm for arm, _ in column]
+        runs = simulate_runs([setting.faster(factor)] * seeds, range(seeds), chosen)
+        found.append(Result(arm.name, factor, runs))
+    return found
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from measuring.arms import Result
 
 WINDOW = 20  # steps that a drawn collapse rate is the mean of
+_SIDES = {"controller, target .05": "top right", "fixed at .3": "bottom right"}
 EVERY = 4  # a point for every fourth step is enough for the eye
 
 
@@ -103,14 +104,15 @@ def draw_values(
         col=2,
     )
     _name_rows(figure, list(gains), col=2)
+    figure.update_yaxes(range=[len(gains) - 0.5, -1.3], row=1, col=2)  # room for the legend
     figure.update_xaxes(title_text="virtual rewards K", row=1, col=1)
     figure.update_yaxes(title_text="|A| of the real rollouts", range=[0, 1.04], row=1, col=1)
     figure.update_xaxes(title_text="points", range=[0, 10], row=1, col=2)
     return figure.update_layout(
         width=860,
         height=420,
-        legend={"x": 0.02, "y": 0.99, "yanchor": "top"},
-        legend2={"x": 1.0, "y": 0.99, "xanchor": "right", "yanchor": "top"},
+        legend={"x": 0.38, "y": 0.02, "xanchor": "right", "yanchor": "bottom"},
+        legend2={"x": 0.64, "y": 1.0, "xanchor": "left", "yanchor": "top"},
     )
 
 
@@ -124,7 +126,7 @@ def draw_thresholds(results: Sequence[Result]) -> go.Figure:
         y=[mean for mean, _ in pairs],
         error_y={"type": "data", "array": [2 * error for _, error in pairs], "thickness": 1.4},
         text=["no virtual rewards", *(arm.name for arm in results[1:])],
-        textposition="middle right",
+        textposition=[_SIDES.get(arm.name, "middle right") for arm in results],
         mode="markers+text",
         marker={"size": 9, "color": COLOURS[0]},
         textfont={"size": 12},

@@ -12,23 +12,19 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from policies.weighing import GRPO, Arm, standardised
 
-from rlvitals.remedies import Remedies, next_threshold, reweight
 from rlvitals.remedies.reweighting import ZERO_ADVANTAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    # (advantages, rewards, threshold) -> advantages, both of shape [groups, rollouts]
-    Weigh = Callable[[Floats, Floats, float], Floats]
-    # (threshold, effective collapse rate of the step, mean rewards so far) -> next threshold
-    Move = Callable[[float, float, Floats], float]
 
 OWN_SKILLS, OWN_SPREAD = 7, 0.35
-EPS, DDOF = 1e-4, 0  # the std of a group is that of a population here
+HELD_OUT_PROMPTS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +49,6 @@ class Setting:
     def faster(self, factor: float) -> Setting:
         """Give the same setting at a learning rate ``factor`` times as large."""
         return replace(self, lr=self.lr * factor)
-
-
-@dataclass(frozen=True, slots=True)
-class Arm:
-    """Name a way to weigh advantages, and how its threshold moves from step to step."""
-
-    name: str
-    weigh: Weigh = lambda advantages, _rewards, _threshold: advantages
-    threshold: float = 0.5
-    move: Move = lambda threshold, _effective, _rewards: threshold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,74 +86,103 @@ class Series:
         return float(self.success[-1])
 
 
-GRPO = Arm("GRPO")
-REWARD = [field.name for field in fields(Series)].index("reward")
-
-
-def remedied(name: str, remedies: Remedies) -> Arm:
-    """Weigh as the product does, with the threshold it would steer."""
-
-    def weigh(advantages: Floats, rewards: Floats, threshold: float) -> Floats:
-        return reweight(
-            advantages,
-            rewards,
-            remedies,
-            success_threshold=0.5,
-            threshold=threshold,
-            eps=EPS,
-            ddof=DDOF,
-        ).advantages
-
-    avspo = remedies.avspo
-    if avspo is None:
-        return Arm(name, weigh)
-    return Arm(
-        name,
-        weigh,
-        avspo.threshold,
-        lambda threshold, effective, _rewards: next_threshold(threshold, effective, avspo),
-    )
+_NAMES = [field.name for field in fields(Series)]
+REWARD = _NAMES.index("reward")
+LEFT = [_NAMES.index("left_fail"), _NAMES.index("left_pass")]
 
 
 def simulate(setting: Setting, seed: int, arm: Arm = GRPO) -> Series:
-    """Train one policy. Every arm of a seed meets the same prompts, batches and luck."""
-    prompts, held_out, luck = (np.random.default_rng([seed, stream]) for stream in range(3))
-    skills, difficulty = _draw(prompts, setting.prompts, setting.difficulty, setting.spread)
-    unseen, hardness = _draw(held_out, 500, setting.held_out, setting.held_out_spread)
-    theta = np.zeros(1 + OWN_SKILLS)
-    theta[0] = setting.ability
-    threshold = arm.threshold
-    rows = np.empty((setting.steps, len(fields(Series))))
-    for step in range(setting.steps):
-        batch = luck.choice(setting.prompts, setting.batch, replace=False)
-        chance = _sigmoid(skills[batch] @ theta - difficulty[batch])
-        rewards = (luck.random((setting.batch, setting.size)) < chance[:, None]).astype(float)
-        advantages = arm.weigh(standardised(rewards), rewards, threshold)
-        pull = advantages * (rewards - chance[:, None])  # d log pi / d logit, weighed
-        gradient = pull.mean(axis=1) @ skills[batch] / setting.batch
-        theta = theta + setting.lr * gradient
-        fail, solved = rewards.max(axis=1) == 0, rewards.min(axis=1) == 1
-        still = np.abs(advantages).max(axis=1) <= ZERO_ADVANTAGE
-        rows[step] = (
-            fail.mean(),
-            solved.mean(),
-            (fail & still).mean(),
-            (solved & still).mean(),
+    """Train one policy."""
+    return simulate_runs([setting], [seed], [arm])[0]
+
+
+def simulate_runs(
+    settings: Sequence[Setting], seeds: Sequence[int], arms: Sequence[Arm]
+) -> list[Series]:
+    """Train a policy for each setting, seed and arm, side by side.
+
+    A seed fixes prompts, batches and luck, whatever the arm. Group size, batch, prompts and steps
+    must be the same for all, else ValueError.
+    """
+    shapes = {(one.size, one.batch, one.prompts, one.steps) for one in settings}
+    if len(shapes) != 1:
+        raise ValueError("settings: size, batch, prompts and steps must be the same for all runs")
+    worlds = [_World.of(*pair) for pair in zip(settings, seeds, strict=True)]
+    skills, difficulty, unseen, hardness, batches, luck = (
+        np.stack([getattr(world, field.name) for world in worlds]) for field in fields(_World)
+    )
+    rates = np.array([[one.lr] for one in settings])
+    theta = np.zeros((len(settings), 1 + OWN_SKILLS))
+    theta[:, 0] = [one.ability for one in settings]
+    threshold = np.array([arm.threshold for arm in arms])
+    rows = np.empty((len(settings), settings[0].steps, len(fields(Series))))
+    each = np.arange(len(settings))[:, None]
+    for step in range(settings[0].steps):
+        met = skills[each, batches[:, step]]
+        logits = np.einsum("rbd,rd->rb", met, theta) - difficulty[each, batches[:, step]]
+        chance = _sigmoid(logits)
+        rewards = (luck[:, step] < chance[..., None]).astype(float)
+        advantages = standardised(rewards)
+        for run, arm in enumerate(arms):
+            if arm.weigh is not None:
+                advantages[run] = arm.weigh(advantages[run], rewards[run], threshold[run])
+        pull = (advantages * (rewards - chance[..., None])).mean(axis=2)  # d log pi / d logit
+        gradient = np.einsum("rb,rbd->rd", pull, met) / batches.shape[2]
+        theta = theta + rates * gradient
+        success = _sigmoid(np.einsum("rpd,rd->rp", unseen, theta) - hardness).mean(axis=1)
+        norm = np.linalg.norm(gradient, axis=1)
+        rows[:, step] = _measure(rewards, advantages, threshold, norm, success)
+        for run, arm in enumerate(arms):
+            if arm.move is not None:
+                effective = rows[run, step, LEFT].sum()
+                threshold[run] = arm.move(threshold[run], effective, rows[run, : step + 1, REWARD])
+    return [Series(*run.T) for run in rows]
+
+
+def _measure(
+    rewards: Floats, advantages: Floats, threshold: Floats, norm: Floats, success: Floats
+) -> Floats:
+    """Give the columns of Series for one step of every run."""
+    fail, solved = rewards.max(axis=2) == 0, rewards.min(axis=2) == 1
+    size = np.abs(advantages)
+    still = size.max(axis=2) <= ZERO_ADVANTAGE
+    return np.stack(
+        [
+            fail.mean(axis=1),
+            solved.mean(axis=1),
+            (fail & still).mean(axis=1),
+            (solved & still).mean(axis=1),
             threshold,
-            rewards.mean(),
-            np.abs(advantages).mean(),
-            np.linalg.norm(gradient),
-            _sigmoid(unseen @ theta - hardness).mean(),
+            rewards.mean(axis=(1, 2)),
+            size.mean(axis=(1, 2)),
+            norm,
+            success,
+        ],
+        axis=1,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _World:
+    """Hold all that chance decides about a run, drawn before it starts."""
+
+    skills: Floats
+    difficulty: Floats
+    unseen: Floats
+    hardness: Floats
+    batches: NDArray[np.intp]
+    luck: Floats
+
+    @classmethod
+    def of(cls, setting: Setting, seed: int) -> _World:
+        prompts, held_out, luck = (np.random.default_rng([seed, stream]) for stream in range(3))
+        order = luck.random((setting.steps, setting.prompts))
+        return cls(
+            *_draw(prompts, setting.prompts, setting.difficulty, setting.spread),
+            *_draw(held_out, HELD_OUT_PROMPTS, setting.held_out, setting.held_out_spread),
+            np.argpartition(order, setting.batch - 1, axis=1)[:, : setting.batch],
+            luck.random((setting.steps, setting.batch, setting.size)),
         )
-        effective = float(still.mean())
-        threshold = arm.move(threshold, effective, rows[: step + 1, REWARD])
-    return Series(*rows.T)
-
-
-def standardised(rewards: Floats) -> Floats:
-    """Give the advantages of GRPO: (r - mean) / (std + 1e-4) within each row."""
-    centred: Floats = rewards - rewards.mean(axis=1, keepdims=True)
-    return centred / (rewards.std(axis=1, ddof=DDOF, keepdims=True) + EPS)
 
 
 def _draw(
