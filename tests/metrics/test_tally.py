@@ -207,4 +207,5 @@ def test_hot_path_cost_does_not_grow_with_groups_in_python() -> None:
         return seen
 
     calls(10)
-    assert calls(1000) == calls(10)
+    assert calls(1000) <= calls(10)
+    assert calls(1000) == calls(100)

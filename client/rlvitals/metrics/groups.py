@@ -83,9 +83,9 @@ class Groups:
     ) -> Groups:
         """Reduce rewards that are laid out already; the rest is as in ``from_rewards``."""
         segments = usable_segments(laid_out)
-        values = laid_out.values[segments.selection]
+        values = segments.take(laid_out.values)
         n_correct, n_failed = count_success(
-            laid_out, segments, correct, success_threshold, failure_threshold
+            laid_out, segments, values, correct, success_threshold, failure_threshold
         )
         mean, std, low, high = moments(segments, values)
         return cls(
@@ -98,7 +98,7 @@ class Groups:
             n_failed,
             laid_out.group_id,
             None if prompt_ids is None else _prompts(prompt_ids, laid_out),
-            len(laid_out.values) - len(values),
+            len(laid_out.values) - values.size,
         )
 
     @classmethod

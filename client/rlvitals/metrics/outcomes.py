@@ -18,7 +18,7 @@ class Outcomes(NamedTuple):
 
     all_fail: BoolArray  # every rollout failed for certain
     all_pass: BoolArray  # every rollout is correct
-    constant: BoolArray  # none is correct, or every one is
+    none_correct: BoolArray  # no rollout is correct, whether it failed for certain or not
 
 
 def collapsed(groups: Groups, tolerance: float = COLLAPSE_TOLERANCE) -> BoolArray:
@@ -36,6 +36,6 @@ def outcomes(groups: Groups) -> Outcomes:
     if correct is None:
         unknown = np.zeros(size.shape, np.bool_)
         return Outcomes(unknown, unknown, unknown)
-    none, every = correct == 0, correct == size
+    none = correct == 0
     fail = none if groups.n_failed is None else none & (groups.n_failed == size)
-    return Outcomes(fail, every, none | every)
+    return Outcomes(fail, correct == size, none)

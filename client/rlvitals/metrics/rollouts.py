@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rlvitals.metrics.segments import equal_width
+
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -25,14 +27,21 @@ _SCALARS = {float, int, bool, type(None)}
 class Rollouts:
     """Hold one number a rollout, flat and in the order given, with the group of each.
 
-    ``group`` indexes groups in order of first appearance; ``size`` counts the rollouts of each
-    group whether usable or not. NaN stands for a missing number.
+    ``size`` counts the rollouts of each group whether usable or not. ``index`` numbers groups in
+    order of first appearance, one entry a rollout; None when rollouts lie group by group. With a
+    ``width`` above 0 they lie in rows of that many. NaN stands for a missing number.
     """
 
     values: FloatArray
-    group: IntArray
     size: IntArray
+    index: IntArray | None = None
+    width: int = 0
     group_id: list[str] | None = None
+
+    @property
+    def group(self) -> IntArray:
+        """Give the group of each rollout."""
+        return np.arange(len(self.size)).repeat(self.size) if self.index is None else self.index
 
     @property
     def usable(self) -> BoolArray:
@@ -49,7 +58,7 @@ def rollouts(rewards: Any, group_ids: Any = None) -> Rollouts:
     ids = None if group_ids is None else labels(group_ids, "group_ids")
     if lengths is not None:
         _match(ids, len(lengths), "group_ids", "groups")
-        return Rollouts(values, np.arange(len(lengths)).repeat(lengths), lengths, ids)
+        return Rollouts(values, lengths, width=equal_width(lengths), group_id=ids)
     if ids is None:
         if len(values):
             raise ValueError(
@@ -59,7 +68,8 @@ def rollouts(rewards: Any, group_ids: Any = None) -> Rollouts:
     _match(ids, len(values), "group_ids", "rollouts")
     index = {name: position for position, name in enumerate(dict.fromkeys(ids))}
     group = np.fromiter(map(index.__getitem__, ids), np.int64, len(ids))
-    return Rollouts(values, group, np.bincount(group, minlength=len(index)), list(index))
+    size = np.bincount(group, minlength=len(index))
+    return Rollouts(values, size, group, group_id=list(index))
 
 
 def flatten(values: Any, field: str) -> tuple[FloatArray, IntArray | None]:

@@ -21,21 +21,21 @@ THRESHOLD_SLACK = 1e-6
 def count_success(
     laid_out: Rollouts,
     segments: Segments,
+    values: FloatArray,
     correct: Any,
     success_threshold: float | None,
     failure_threshold: float,
 ) -> tuple[IntArray | None, IntArray | None]:
-    """Count correct and certainly failed rollouts a group; see ``Groups`` for what None means."""
+    """Count correct and certainly failed rollouts a group; see ``Groups`` for what None means.
+
+    ``values`` are the rewards as the segments take them.
+    """
     if correct is not None:
         return _count_verdicts(verdicts(correct, laid_out), segments), None
     if success_threshold is None:
         return None, None
-    values = laid_out.values[segments.selection]
     passed, failed = by_threshold(values, success_threshold, failure_threshold)
-    return (
-        segments.reduce(np.add, passed.astype(np.int64), 0),
-        segments.reduce(np.add, failed.astype(np.int64), 0),
-    )
+    return segments.count(passed), segments.count(failed)
 
 
 def by_threshold(
@@ -46,7 +46,9 @@ def by_threshold(
     passed = rewards >= success_threshold - slack
     if failure_threshold >= success_threshold:
         return passed, ~passed
-    return passed, (rewards <= failure_threshold + slack) & ~passed
+    failed = rewards <= failure_threshold + slack
+    apart = failure_threshold + slack < success_threshold - slack
+    return passed, failed if apart else failed & ~passed
 
 
 def verdicts(correct: Any, laid_out: Rollouts) -> FloatArray:
@@ -62,5 +64,5 @@ def verdicts(correct: Any, laid_out: Rollouts) -> FloatArray:
 
 def _count_verdicts(known: FloatArray, segments: Segments) -> IntArray:
     """Count correct rollouts; a group with one unknown verdict is unknown."""
-    count = segments.reduce(np.add, known[segments.selection], 0.0)
+    count = segments.reduce(np.add, segments.take(known), 0.0)
     return np.where(np.isnan(count), UNKNOWN, count).astype(np.int64)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rlvitals.metrics.groups import Groups
     from rlvitals.metrics.histograms import Counts
-    from rlvitals.metrics.rollouts import BoolArray
+    from rlvitals.metrics.rollouts import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,29 +100,33 @@ class Tally:
         """Sum up groups; one is collapsed when max - min <= ``tolerance`` and n >= 2."""
         size = groups.size
         check_sizes(size)
-        alive = size > 1
+        alive, filled = size > 1, size > 0
+        several, some = _count(alive), _count(filled)
+        counts = histograms(groups, alive)
         flat, outcome = collapsed(groups, tolerance), outcomes(groups)
         all_fail, all_pass = _count(flat & outcome.all_fail), _count(flat & outcome.all_pass)
-        filled = size > 0
-        mean, m2 = _pooled_moments(groups, filled)
-        std = groups.reward_std[alive]
+        uniform = sum(row[0] + row[-1] for row in counts.values())
+        rollouts = int(np.add.reduce(size))
+        mean, between = _pooled_mean(*_where(filled, some, size, groups.reward_mean), rollouts)
+        live_size, std = _where(alive, several, size, groups.reward_std)
         return cls(
-            counts=histograms(groups, alive),
-            groups=_count(alive),
-            rollouts=int(size.sum()),
+            counts=counts,
+            groups=several,
+            rollouts=rollouts,
             all_fail=all_fail,
             all_pass=all_pass,
             constant=_count(flat) - all_fail - all_pass,
-            shaping_only=_count(alive & ~flat & outcome.constant),
-            singletons=_count(size == 1),
-            dropped=len(size) - _count(filled),
+            shaping_only=uniform - _count(flat & outcome.none_correct) - all_pass,
+            singletons=some - several,
+            dropped=len(size) - some,
             errored=groups.errored,
             reward_mean=mean,
-            reward_m2=m2,
-            reward_min=float(groups.reward_min[filled].min(initial=math.inf)),
-            reward_max=float(groups.reward_max[filled].max(initial=-math.inf)),
-            std_sum=float(std.sum()),
-            std_sumsq=float(std @ std),
+            reward_m2=between + float((live_size - 1.0).dot(std * std)),
+            # Groups without rewards have NaN, which these pass over.
+            reward_min=float(np.fmin.reduce(groups.reward_min, initial=math.inf)),
+            reward_max=float(np.fmax.reduce(groups.reward_max, initial=-math.inf)),
+            std_sum=float(np.add.reduce(std)),
+            std_sumsq=float(std.dot(std)),
         )
 
     @classmethod
@@ -159,16 +163,23 @@ def _count(mask: BoolArray) -> int:
     return int(np.count_nonzero(mask))
 
 
-def _pooled_moments(groups: Groups, filled: BoolArray) -> tuple[float, float]:
-    """Give mean and sum of squared deviations over all rollouts, group by group (Chan)."""
-    size, mean, std = groups.size[filled], groups.reward_mean[filled], groups.reward_std[filled]
-    if not len(size):
+def _where(
+    mask: BoolArray, marked: int, size: IntArray, column: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    """Keep the marked groups; the usual case, all of them, costs nothing."""
+    return (size, column) if marked == len(size) else (size[mask], column[mask])
+
+
+def _pooled_mean(size: IntArray, mean: FloatArray, rollouts: int) -> tuple[float, float]:
+    """Give the mean over all rollouts, and the squared deviations of group means from it (Chan)."""
+    if not rollouts:
         return 0.0, 0.0
+    weight = size.astype(np.float64)
     above = mean - mean[0]  # equal means must pool to exactly that mean
-    shift = (size @ above) / size.sum()
-    std = np.where(size > 1, std, 0.0)
-    m2 = (size - 1) @ (std * std) + size @ (above - shift) ** 2
-    return float(mean[0] + shift), float(m2)
+    shift = float(weight.dot(above)) / rollouts
+    above -= shift
+    above *= above
+    return float(mean[0]) + shift, float(weight.dot(above))
 
 
 def _from_histogram(n: int, row: Sequence[int]) -> Tally:

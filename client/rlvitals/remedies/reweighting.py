@@ -84,10 +84,10 @@ def reweight(
     mixed = is_mixed(groups) & (remedies.focal is not None)
     limit = threshold if threshold is not None or not remedies.avspo else remedies.avspo.threshold
     lifted, count = _virtual_advantages(groups, remedies, limit, std_division, eps, ddof)
-    start = given.ravel()
-    flat = _scale(start, mixed[laid_out.group], weight[laid_out.group])
-    flat = _replace(flat, laid_out.usable, lifted[laid_out.group])
-    seen, zero = _count_zero(flat, laid_out, groups)
+    start, group = given.ravel(), laid_out.group
+    flat = _scale(start, mixed[group], weight[group])
+    flat = _replace(flat, laid_out.usable, lifted[group])
+    seen, zero = _count_zero(flat, Segments.of(group, laid_out.size), groups)
     return Outcome(
         given if flat is start else flat.reshape(given.shape),
         touched_focal=int(mixed.sum()),
@@ -164,9 +164,8 @@ def _share(part: BoolArray, whole: BoolArray) -> float:
     return float(part.sum() / max(whole.sum(), 1))
 
 
-def _count_zero(flat: NDArray[Any], laid_out: Rollouts, groups: Groups) -> tuple[int, int]:
+def _count_zero(flat: NDArray[Any], segments: Segments, groups: Groups) -> tuple[int, int]:
     """Count the groups of two or more, and those of them whose advantages are all zero."""
-    segments = Segments.of(laid_out.group, laid_out.size)
-    largest = segments.reduce(np.maximum, np.abs(flat)[segments.selection], np.nan)
+    largest = segments.reduce(np.maximum, segments.take(np.abs(flat)), np.nan)
     alive = groups.size > 1
     return int(alive.sum()), int((alive & (largest <= ZERO_ADVANTAGE)).sum())

@@ -17,7 +17,7 @@ from rlvitals.remedies.focal import is_mixed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from rlvitals.metrics.rollouts import BoolArray, FloatArray, Rollouts
+    from rlvitals.metrics.rollouts import BoolArray, FloatArray, IntArray, Rollouts
 
 Variant: TypeAlias = Literal["grpo", "dapo", "cispo", "dr_grpo"]
 
@@ -61,9 +61,10 @@ def group_advantages(
     groups = Groups.from_rollouts(laid_out, correct=correct, success_threshold=success_threshold)
     kept = _informative(groups) if variant == "dapo" else np.ones(len(groups), np.bool_)
     advantages = _centred(laid_out)
+    group = laid_out.group
     if variant != "dr_grpo":
-        advantages = _standardised(advantages, groups, laid_out, eps, ddof)
-    advantages[~kept[laid_out.group]] = 0.0
+        advantages = _standardised(advantages, groups, group, eps, ddof)
+    advantages[~kept[group]] = 0.0
     return GroupAdvantages(
         _in_rows(advantages, laid_out) if group_ids is None else advantages, kept
     )
@@ -77,23 +78,24 @@ def _informative(groups: Groups) -> BoolArray:
 
 def _centred(laid_out: Rollouts) -> FloatArray:
     """Give each usable reward less the mean of its group, in the order given; 0 for the others."""
-    segments = usable_segments(laid_out)
-    values = laid_out.values[segments.selection]
+    segments, group = usable_segments(laid_out), laid_out.group
+    values = segments.take(laid_out.values)
     # Above the lowest first, as the moments are taken: equal rewards give exactly 0.
-    above = values - segments.spread(segments.reduce(np.minimum, values, np.nan))
-    shift = segments.reduce(np.add, above, np.nan) / np.maximum(segments.size, 1)
-    centred = np.zeros(len(laid_out.values))
-    centred[segments.selection] = above - segments.spread(shift)
-    return centred
+    low = segments.reduce(np.minimum, values, np.nan)
+    total = segments.reduce(np.add, values - segments.spread(low), np.nan)
+    shift = total / np.maximum(segments.size, 1)
+    with np.errstate(invalid="ignore", over="ignore"):  # of rewards that are not usable
+        centred = laid_out.values - low[group] - shift[group]
+    return np.where(laid_out.usable, centred, 0.0)
 
 
 def _standardised(
-    centred: FloatArray, groups: Groups, laid_out: Rollouts, eps: float, ddof: int
+    centred: FloatArray, groups: Groups, group: IntArray, eps: float, ddof: int
 ) -> FloatArray:
     size = groups.size
     several = size > 1
     ratio = np.divide(size - 1, size - ddof, out=np.zeros(len(size)), where=several)
-    scale = np.where(several, groups.reward_std * np.sqrt(ratio) + eps, 0.0)[laid_out.group]
+    scale = np.where(several, groups.reward_std * np.sqrt(ratio) + eps, 0.0)[group]
     return np.divide(centred, scale, out=np.zeros_like(centred), where=scale > 0)
 
 
