@@ -75,6 +75,23 @@ def test_any_partition_in_any_tree_sums_to_the_whole(
     assert_same(merged([tally(part, threshold) for part in dealt], source), tally(batch, threshold))
 
 
+@given(batches, definitions, st.integers(1, 5), seeds)
+def test_merging_all_at_once_is_adding(
+    batch: list[list[float | None]], threshold: float | None, parts: int, seed: int
+) -> None:
+    """Tally.total of a random partition, its parts with counters, is what + gives, in any order."""
+    source = random.Random(seed)
+    dealt = [
+        replace(tally(batch[part::parts], threshold), filtered=part, advantage_groups=part)
+        for part in range(parts)
+    ]
+    wanted = reduce(add, dealt, Tally())
+    assert_same(Tally.total(dealt), wanted)
+    assert_same(Tally.total(iter(source.sample(dealt, parts))), wanted)
+    assert Tally.total([]) == Tally()
+    assert_same(Tally.total(dealt[:1]), dealt[0])
+
+
 @given(batches, definitions, seeds)
 def test_one_group_at_a_time_sums_to_the_whole(
     batch: list[list[float | None]], threshold: float | None, seed: int

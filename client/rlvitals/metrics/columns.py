@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlvitals.metrics.rollouts import LARGEST_REWARD, as_floats, labels
-from rlvitals.metrics.segments import Segments, std_of
+from rlvitals.metrics.rollouts import as_floats, labels
+from rlvitals.metrics.segments import LARGEST_REWARD, Segments, std_of
 from rlvitals.metrics.success import UNKNOWN
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlvitals.metrics import columns
 from rlvitals.metrics.rollouts import labels, rollouts
-from rlvitals.metrics.segments import moments, usable_segments
+from rlvitals.metrics.segments import moments, take_usable
 from rlvitals.metrics.success import count_success
 
 if TYPE_CHECKING:
@@ -82,12 +82,12 @@ class Groups:
         failure_threshold: float = 0.0,
     ) -> Groups:
         """Reduce rewards that are laid out already; the rest is as in ``from_rewards``."""
-        segments = usable_segments(laid_out)
-        values = segments.take(laid_out.values)
+        taken = take_usable(laid_out)
+        segments, values, low, high = taken
         n_correct, n_failed = count_success(
             laid_out, segments, values, correct, success_threshold, failure_threshold
         )
-        mean, std, low, high = moments(segments, values)
+        mean, std = moments(taken)
         return cls(
             segments.size,
             mean,

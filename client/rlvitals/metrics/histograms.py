@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rlvitals.metrics.groups import Groups
     from rlvitals.metrics.rollouts import BoolArray, IntArray
@@ -42,11 +42,12 @@ def histograms(groups: Groups, alive: BoolArray) -> Counts:
     }
 
 
-def check_sizes(size: IntArray) -> None:
-    """Refuse a group too large to count."""
+def check_sizes(size: IntArray) -> int:
+    """Give the largest size; refuse a group too large to count."""
     largest = int(np.maximum.reduce(size, initial=0))
     if largest > LARGEST_GROUP:
         raise ValueError(f"size: a group of {largest} rollouts, want at most {LARGEST_GROUP}")
+    return largest
 
 
 def check_histogram(n: int, row: Sequence[int]) -> None:
@@ -65,3 +66,12 @@ def merge_counts(one: Counts, two: Counts) -> Counts:
     for n, row in two.items():
         merged[n] = tuple(map(add, merged[n], row)) if n in merged else row
     return merged
+
+
+def total_counts(parts: Iterable[Counts]) -> Counts:
+    """Add any number of sets of counts cell by cell."""
+    rows: dict[int, list[tuple[int, ...]]] = {}
+    for part in parts:
+        for n, row in part.items():
+            rows.setdefault(n, []).append(row)
+    return {n: tuple(map(sum, zip(*held, strict=True))) for n, held in rows.items()}

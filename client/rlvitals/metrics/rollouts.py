@@ -11,14 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rlvitals.metrics.segments import equal_width
+from rlvitals.metrics.segments import LARGEST_REWARD, equal_width
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
-
-# Squares of larger numbers leave float64; a reward beyond it is as unusable as an infinite one.
-LARGEST_REWARD = 1e100
 
 _SCALARS = {float, int, bool, type(None)}
 

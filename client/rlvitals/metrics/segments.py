@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
     from rlvitals.metrics.rollouts import BoolArray, FloatArray, IntArray, Rollouts
+
+# Squares of larger numbers leave float64; a reward beyond it is as unusable as an infinite one.
+LARGEST_REWARD = 1e100
 
 SMALL = 256  # below it a byte holds a count
 
@@ -72,15 +75,39 @@ class Segments:
         return values if self.width else values.repeat(self.size)
 
 
-def usable_segments(laid_out: Rollouts) -> Segments:
+class Taken(NamedTuple):
+    """Hold the entries that count as their segments take them, and the extremes of each group."""
+
+    segments: Segments
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def take_usable(laid_out: Rollouts) -> Taken:
     """Sort the rollouts that have a usable reward by group."""
+    if laid_out.width:
+        taken = _take(_in_columns(slice(None), laid_out.size, laid_out.width), laid_out.values)
+        if within(taken.low, taken.high):  # the usual case, seen on groups instead of rollouts
+            return taken
     usable = laid_out.usable
-    every = np.count_nonzero(usable) == len(usable)
-    if laid_out.width and every:
-        return _in_columns(slice(None), laid_out.size, laid_out.width)
-    segments = Segments.of(laid_out.group, laid_out.size, None if every else usable)
+    keep = None if np.count_nonzero(usable) == len(usable) else usable
+    segments = Segments.of(laid_out.group, laid_out.size, keep)
     width = equal_width(segments.size)
-    return _in_columns(segments.selection, segments.size, width) if width else segments
+    columns = _in_columns(segments.selection, segments.size, width) if width else segments
+    return _take(columns, laid_out.values)
+
+
+def _take(segments: Segments, entries: FloatArray) -> Taken:
+    values = segments.take(entries)
+    low = segments.reduce(np.minimum, values, np.nan)
+    return Taken(segments, values, low, segments.reduce(np.maximum, values, np.nan))
+
+
+def within(low: FloatArray, high: FloatArray) -> bool:
+    """Say whether no extreme is beyond what can be squared; NaN is an extreme and is."""
+    inside = (low >= -LARGEST_REWARD) & (high <= LARGEST_REWARD)
+    return bool(np.count_nonzero(inside) == len(inside))
 
 
 def equal_width(size: IntArray) -> int:
@@ -97,23 +124,20 @@ def _in_columns(selection: Any, size: IntArray, width: int) -> Segments:
     return Segments(selection, size, np.arange(0, len(size) * width, width), None, width)
 
 
-def moments(
-    segments: Segments, values: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Give mean, std (ddof=1), min and max of each group of taken values.
+def moments(taken: Taken) -> tuple[FloatArray, FloatArray]:
+    """Give mean and std (ddof=1) of each group.
 
     Deviations are taken from the group's minimum first, so equal values have a std of exactly 0.
     """
+    segments, values, low, _ = taken
     divisor: Any = segments.width or np.maximum(segments.size, 1)
-    low = segments.reduce(np.minimum, values, np.nan)
-    high = segments.reduce(np.maximum, values, np.nan)
     above = values - segments.spread(low)
     shift = segments.reduce(np.add, above, np.nan) / divisor
     above -= segments.spread(shift)
     above *= above
     m2 = segments.reduce(np.add, above, np.nan)
     std = np.sqrt(m2 / (segments.width - 1)) if segments.width > 1 else std_of(m2, segments.size)
-    return low + shift, std, low, high
+    return low + shift, std
 
 
 def std_of(m2: FloatArray, size: IntArray) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from operator import mul
+from operator import attrgetter, mul
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +14,13 @@ from rlvitals.metrics.histograms import (
     check_sizes,
     histograms,
     merge_counts,
+    total_counts,
 )
 from rlvitals.metrics.outcomes import COLLAPSE_TOLERANCE, collapsed, outcomes
+from rlvitals.metrics.pooling import merge_moments, pooled_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rlvitals.metrics.groups import Groups
     from rlvitals.metrics.histograms import Counts
@@ -72,7 +74,7 @@ class Tally:
         """Merge two tallies; reward moments by Chan's formula."""
         if not isinstance(other, Tally):
             return NotImplemented
-        mean, m2 = _merge_moments(self, other)
+        mean, m2 = merge_moments(self, other)
         return Tally(
             merge_counts(self.counts, other.counts),
             self.groups + other.groups,
@@ -96,19 +98,38 @@ class Tally:
         )
 
     @classmethod
+    def total(cls, tallies: Iterable[Tally]) -> Tally:
+        """Merge any number of tallies at once: what ``+`` gives, for a fraction of its cost."""
+        rows = list(map(_VALUES, tallies))
+        if not rows:
+            return cls()
+        column = dict(zip(_FIELDS, zip(*rows, strict=True), strict=True))
+        size, means = np.array(column["rollouts"]), np.array(column["reward_mean"])
+        mean, between = pooled_mean(size[size > 0], means[size > 0], int(np.add.reduce(size)))
+        merged: dict[str, Any] = {name: sum(column[name]) for name in _FIELDS - _NOT_SUMMED}
+        return cls(
+            counts=total_counts(column["counts"]),
+            reward_mean=mean,
+            reward_m2=between + sum(column["reward_m2"]),
+            reward_min=min(column["reward_min"]),
+            reward_max=max(column["reward_max"]),
+            **merged,
+        )
+
+    @classmethod
     def from_groups(cls, groups: Groups, tolerance: float = COLLAPSE_TOLERANCE) -> Tally:
         """Sum up groups; one is collapsed when max - min <= ``tolerance`` and n >= 2."""
-        size = groups.size
-        check_sizes(size)
-        alive, filled = size > 1, size > 0
-        several, some = _count(alive), _count(filled)
+        size, rollouts = groups.size, int(np.add.reduce(groups.size))
+        largest = check_sizes(size)
+        alive, every = size > 1, largest > 1 and rollouts == largest * len(size)
+        several = len(size) if every else _count(alive)
+        some = len(size) if every else _count(size > 0)
         counts = histograms(groups, alive)
         flat, outcome = collapsed(groups, tolerance), outcomes(groups)
         all_fail, all_pass = _count(flat & outcome.all_fail), _count(flat & outcome.all_pass)
         uniform = sum(row[0] + row[-1] for row in counts.values())
-        rollouts = int(np.add.reduce(size))
-        mean, between = _pooled_mean(*_where(filled, some, size, groups.reward_mean), rollouts)
-        live_size, std = _where(alive, several, size, groups.reward_std)
+        mean, between = pooled_mean(*_where(0, some, size, groups.reward_mean), rollouts)
+        live_size, std = _where(1, several, size, groups.reward_std)
         return cls(
             counts=counts,
             groups=several,
@@ -157,6 +178,8 @@ class Tally:
 
 
 _FIELDS = {item.name: None for item in fields(Tally)}.keys()
+_VALUES = attrgetter(*_FIELDS)
+_NOT_SUMMED = {"counts", "reward_mean", "reward_m2", "reward_min", "reward_max"}
 
 
 def _count(mask: BoolArray) -> int:
@@ -164,22 +187,13 @@ def _count(mask: BoolArray) -> int:
 
 
 def _where(
-    mask: BoolArray, marked: int, size: IntArray, column: FloatArray
+    above: int, count: int, size: IntArray, column: FloatArray
 ) -> tuple[IntArray, FloatArray]:
-    """Keep the marked groups; the usual case, all of them, costs nothing."""
-    return (size, column) if marked == len(size) else (size[mask], column[mask])
-
-
-def _pooled_mean(size: IntArray, mean: FloatArray, rollouts: int) -> tuple[float, float]:
-    """Give the mean over all rollouts, and the squared deviations of group means from it (Chan)."""
-    if not rollouts:
-        return 0.0, 0.0
-    weight = size.astype(np.float64)
-    above = mean - mean[0]  # equal means must pool to exactly that mean
-    shift = float(weight.dot(above)) / rollouts
-    above -= shift
-    above *= above
-    return float(mean[0]) + shift, float(weight.dot(above))
+    """Keep the ``count`` groups of a size above; in the usual case, all of them."""
+    if count == len(size):
+        return size, column
+    kept = size > above
+    return size[kept], column[kept]
 
 
 def _from_histogram(n: int, row: Sequence[int]) -> Tally:
@@ -207,15 +221,3 @@ def _from_histogram(n: int, row: Sequence[int]) -> Tally:
         std_sum=float(counts @ np.sqrt(variance)),
         std_sumsq=float(counts @ variance),
     )
-
-
-def _merge_moments(one: Tally, two: Tally) -> tuple[float, float]:
-    if not one.rollouts:
-        return two.reward_mean, two.reward_m2
-    if not two.rollouts:
-        return one.reward_mean, one.reward_m2
-    total = one.rollouts + two.rollouts
-    delta = two.reward_mean - one.reward_mean
-    share = two.rollouts / total
-    mean = one.reward_mean + delta * share
-    return mean, one.reward_m2 + two.reward_m2 + delta * delta * one.rollouts * share

@@ -10,7 +10,7 @@ import numpy as np
 from rlvitals.metrics.groups import Groups
 from rlvitals.metrics.outcomes import collapsed
 from rlvitals.metrics.rollouts import rollouts
-from rlvitals.metrics.segments import usable_segments
+from rlvitals.metrics.segments import take_usable
 from rlvitals.remedies.checks import check_trainer
 from rlvitals.remedies.focal import is_mixed
 
@@ -78,10 +78,9 @@ def _informative(groups: Groups) -> BoolArray:
 
 def _centred(laid_out: Rollouts) -> FloatArray:
     """Give each usable reward less the mean of its group, in the order given; 0 for the others."""
-    segments, group = usable_segments(laid_out), laid_out.group
-    values = segments.take(laid_out.values)
+    segments, values, low, _ = take_usable(laid_out)
+    group = laid_out.group
     # Above the lowest first, as the moments are taken: equal rewards give exactly 0.
-    low = segments.reduce(np.minimum, values, np.nan)
     total = segments.reduce(np.add, values - segments.spread(low), np.nan)
     shift = total / np.maximum(segments.size, 1)
     with np.errstate(invalid="ignore", over="ignore"):  # of rewards that are not usable
