@@ -49,6 +49,14 @@ def early(runs: Sequence[Configuration]) -> list[dict[str, float]]:
     return [early_features(run.series, run.setting.size) for run in runs]
 
 
+def points(runs: Sequence[Configuration]) -> list[tuple[float, float, float, int]]:
+    """Give (ACR100, final success, mean difficulty, group size) of each run."""
+    return [
+        (row["acr"], run.series.final, run.setting.difficulty, run.setting.size)
+        for row, run in zip(early(runs), runs, strict=True)
+    ]
+
+
 def correlation_p(correlation: float, count: int) -> float:
     """Give the two-sided p of a correlation among ``count`` pairs, by Student's t."""
     t = correlation * math.sqrt((count - 2) / (1 - correlation**2))
@@ -119,15 +127,7 @@ def main() -> None:
             "R² for an ability or a difficulty not seen": left_out_table(unseen),
         },
         {
-            "acr100-designs": draw_designs(
-                {
-                    name: [
-                        (row["acr"], run.series.final, run.setting.difficulty)
-                        for row, run in zip(early(runs), runs, strict=True)
-                    ]
-                    for name, runs in designs.items()
-                }
-            ),
+            "acr100-designs": draw_designs({name: points(runs) for name, runs in designs.items()}),
             "acr100-forecast": draw_forecasts(scores),
             "acr100-published": draw_published(),
         },

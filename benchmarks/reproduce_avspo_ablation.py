@@ -19,7 +19,12 @@ from policies.logistic import Setting
 from policies.weighing import DDOF, EPS, GRPO, Arm, remedied
 
 from rlvitals.remedies import Avspo, Remedies, next_threshold, virtual_advantage, virtual_count
-from rlvitals.remedies.avspo import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, virtual_offsets
+from rlvitals.remedies.avspo import (
+    HIGHEST_THRESHOLD,
+    LOWEST_THRESHOLD,
+    closed_form_advantage,
+    virtual_offsets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +52,7 @@ def weigh_with(
 ) -> Floats:
     """Weigh as ``rlvitals.remedies.reweight`` does, with virtual rewards of another kind.
 
-    With stratified values it is the same to the last bit, which a test holds it to.
+    With stratified values it is the same to the last bit; a test holds it to that.
     """
     fail, solved = rewards.max(axis=1) == 0, rewards.min(axis=1) == 1
     acr, size = float((fail | solved).mean()), rewards.shape[1]
@@ -111,22 +116,20 @@ def side_arms(_seed: int) -> list[tuple[Arm, float]]:
 
 
 def predicted(name: str, count: int, size: int = 8, *, std_division: bool = True) -> float:
-    """Give the mean size of the advantage beside ``count`` virtual rewards, by the closed form.
+    """Give the mean size of the advantage beside ``count`` virtual rewards, without eps.
 
-    The mean is over 4000 draws for random values.
+    By the closed form with std division, else from the mean alone; over 4000 draws for random
+    values.
     """
     rng = np.random.default_rng(0)
-    draws = 4000 if name == "random uniform" else 1
-    found = [
-        virtual_advantage(
-            size,
-            virtual_offsets(count, 1, VALUES[name], rng),
-            std_division=std_division,
-            eps=0.0,
-            ddof=DDOF,
-        )
-        for _ in range(draws)
-    ]
+    draws = 4000 if VALUES[name] == "uniform" else 1
+    found = []
+    for _ in range(draws):
+        offsets = virtual_offsets(count, 1, VALUES[name], rng)
+        if std_division:
+            found.append(closed_form_advantage(size, offsets, ddof=DDOF))
+        else:
+            found.append(virtual_advantage(size, offsets, std_division=False))
     return float(np.mean(np.abs(found)))
 
 

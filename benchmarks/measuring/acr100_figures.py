@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from measuring.forecasting import Score
 
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x")
+SHOWN_SIZES = (2, 5, 8)  # three of seven keep the points apart, and the file small
 
 
-def draw_designs(designs: Mapping[str, Sequence[tuple[float, float, float]]]) -> go.Figure:
-    """Draw (ACR100, final success, difficulty of the prompts) of each design, and its line."""
+def draw_designs(designs: Mapping[str, Sequence[tuple[float, float, float, int]]]) -> go.Figure:
+    """Draw (ACR100, final success, difficulty, group size) of each design, and its line.
+
+    The line is that of all points; those drawn have a group size of SHOWN_SIZES.
+    """
     titles = {"mixed": "Easy and hard prompts", "hard": "Hard prompts only"}
     figure = make_subplots(
         rows=1,
@@ -31,12 +35,13 @@ def draw_designs(designs: Mapping[str, Sequence[tuple[float, float, float]]]) ->
         subplot_titles=[titles[name] for name in designs],
     )
     for col, points in enumerate(designs.values(), 1):
-        rates, final, difficulty = np.array(points).T
+        rates, final, difficulty, size = np.array(points).T
+        shown = np.isin(size, SHOWN_SIZES)
         figure.add_scatter(
-            x=np.round(rates, 3),
-            y=np.round(final, 3),
+            x=np.round(rates[shown], 3),
+            y=np.round(final[shown], 3),
             mode="markers",
-            marker={"size": 5, "color": difficulty, "coloraxis": "coloraxis"},
+            marker={"size": 6, "color": difficulty[shown], "coloraxis": "coloraxis"},
             showlegend=False,
             row=1,
             col=col,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from measuring.arms import Result
 
 WINDOW = 20  # steps that a drawn collapse rate is the mean of
-_SIDES = {"controller, target .05": "top right", "fixed at .3": "bottom right"}
+_SIDES = {"controller, target .05": "top right", "fixed at .3": "middle left"}
 EVERY = 4  # a point for every fourth step is enough for the eye
 
 
@@ -92,7 +92,7 @@ def draw_values(
         style = {"color": COLOURS[place], "dash": ("solid", "dash", "dot", "dashdot")[place]}
         counts = list(range(1, len(line) + 1))
         figure.add_scatter(x=counts, y=line, name=name, mode="lines", line=style, row=1, col=1)
-    _dots(figure, "simulated policy (2 SE)", list(gains.values()), -0.12, 0, col=2)
+    _dots(figure, "simulated policy", list(gains.values()), -0.12, 0, col=2)
     figure.add_scatter(
         x=list(paper.values()),
         y=[row + 0.12 for row in range(len(paper))],
