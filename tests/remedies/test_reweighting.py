@@ -71,9 +71,18 @@ def test_without_remedies_the_same_array_comes_back() -> None:
 
 
 def test_unknown_success_is_never_pushed() -> None:
-    """Without a success definition no group is touched, since the direction is a guess."""
+    """A group with one unknown verdict is not touched, since the direction is a guess."""
     given = grpo(REWARDS)
-    assert reweight(given, REWARDS, BOTH).advantages is given
+    verdicts = [[None] + [False] * 3 for _ in REWARDS]
+    assert reweight(given, REWARDS, BOTH, correct=verdicts).advantages is given
+
+
+def test_a_remedy_without_a_definition_of_success_is_refused() -> None:
+    """It could touch no group ever, so it says so instead of doing nothing."""
+    for remedies in (Remedies(Focal(1.0)), Remedies(avspo=Avspo())):
+        with pytest.raises(ValueError, match=r"^success_threshold: "):
+            reweight(grpo(REWARDS), REWARDS, remedies)
+    assert reweight(grpo(REWARDS), REWARDS, Remedies()).advantage_zero == 3
 
 
 def test_shaped_groups_are_not_collapsed() -> None:

@@ -1,8 +1,10 @@
 """The ground floor: pure formulas over groups of rollouts, NumPy only.
 
-Start at ``Groups`` (what each group of rollouts was worth) and ``Tally`` (groups summed up, so that
-two tallies add up to a third); every other number here is a function of one of them. The pages of
-docs/science say how each is defined, estimated and misread.
+What a trainer holds comes in as ``Groups`` (rollouts, segments, success, columns) and is summed up
+as a ``Tally`` (histograms, pooling), and the sum of two tallies is the tally of all their groups.
+From it come the numbers of a step, window or run: ``vitals``, collapse and its what-ifs, pass@k,
+tail-miss, efficiency. Gradient norms, signatures and comparisons with a baseline stand beside it.
+The pages of docs/science say how each number is defined, estimated and misread.
 """
 
 from __future__ import annotations

@@ -49,7 +49,10 @@ class RolloutUse(NamedTuple):
 
     @property
     def wasted(self) -> float:
-        """Count the rollouts that give no gradient."""
+        """Count the rollouts whose group has one outcome, or that have no group.
+
+        By outcome: where rewards hold more than success, shaping may still move the policy.
+        """
         return self.collapsed + self.alone + self.filtered
 
     @property

@@ -120,7 +120,7 @@ def signal_to_noise(mean_norm: float, micro_norms: ArrayLike) -> float | None:
     """Give the ratio of signal to noise of a gradient averaged over equal micro-batches.
 
     With m micro-batch gradients of norms |g_i| and the norm |g| of their mean, the spread around
-    the mean is S = sum |g_i|^2 / m - |g|^2 times m / (m-1), the noise left in the mean is S / m,
+    the mean is S = (sum |g_i|^2 / m - |g|^2) m / (m-1), the noise left in the mean is S / m,
     and the signal |g|^2 - S / m is unbiased for the squared norm of the true gradient
     (McCandlish et al., arXiv 1812.06162, appendix A). Returns signal over noise, at least 0;
     infinity when all agree; None for fewer than two micro-batches, a norm that is not finite or

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from rlvitals.metrics.beta_binomial import BetaBinomialFit
     from rlvitals.metrics.histograms import Counts
+    from rlvitals.metrics.rollouts import FloatArray
     from rlvitals.metrics.spread import Spread
 
 REFITS = 200
@@ -36,8 +37,8 @@ def collapse_at_larger(
     """Forecast the collapse rate at groups of n from the fitted spread of success rates.
 
     See ``fit_beta_binomial`` for ``counts`` and ``inflated``. The intervals come from ``refits``
-    fits to groups drawn with replacement (percentiles); they hold the noise of the counts, not
-    the error of a spread that is no inflated Beta: ``reliable`` and ``bounds`` speak of that.
+    fits to groups drawn with replacement; they hold the noise of the counts, not the error of a
+    spread that is no inflated Beta: ``reliable`` and ``bounds`` speak of that.
     Raises ValueError when n is below the smallest group.
     """
     check_request(n, level)
@@ -50,7 +51,7 @@ def collapse_at_larger(
     foreseen = _forecast(fit.spread, n)
     if fit.spread.between:
         drawn = np.array([_forecast(spread, n) for spread in _redrawn(held, fit, refits, seed)])
-        ends = [percentiles(column, level) for column in drawn.T]
+        ends = [_ends(x, column, level) for x, column in zip(foreseen, drawn.T, strict=True)]
     else:
         ends = _ends_unmixed(fit, n / min(held), level)
     fail, passed, rate, never = (
@@ -88,6 +89,16 @@ def _redrawn(held: Counts, fit: BetaBinomialFit, refits: int, seed: int) -> list
 def _forecast(spread: Spread, n: int) -> tuple[float, float, float, float]:
     fail, passed = spread.all_fail(n), spread.all_pass(n)
     return fail, passed, min(1.0, fail + passed), spread.never
+
+
+def _ends(value: float, drawn: FloatArray, level: float) -> tuple[float, float]:
+    """Join the percentiles of what was drawn and their mirror image around the estimate.
+
+    A share of prompts cannot be below 0, so estimates are biased, and draws once more than the
+    estimate; the mirror image has that bias the other way round (the basic bootstrap).
+    """
+    low, high = percentiles(drawn, level)
+    return max(0.0, min(low, 2 * value - high)), min(1.0, max(high, 2 * value - low))
 
 
 def _ends_unmixed(fit: BetaBinomialFit, growth: float, level: float) -> list[tuple[float, float]]:

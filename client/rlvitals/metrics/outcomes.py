@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rlvitals.metrics.groups import Groups
     from rlvitals.metrics.rollouts import BoolArray
 
-COLLAPSE_TOLERANCE = 1e-6  # tau of arXiv 2605.21125, here on max - min
+COLLAPSE_TOLERANCE = 1e-6  # tau of arXiv 2605.21125, there on the std, here on max - min
 
 
 class Outcomes(NamedTuple):
@@ -24,8 +24,8 @@ class Outcomes(NamedTuple):
 def collapsed(groups: Groups, tolerance: float = COLLAPSE_TOLERANCE) -> BoolArray:
     """Mark groups of two or more whose rewards are all equal: max - min <= ``tolerance``.
 
-    Not std == 0: seven float32 rewards of 0.1 have a std of 8e-9, while bfloat16 rewards one
-    last place apart are a live group.
+    Stricter than the std < tau of arXiv 2605.21125, which one different reward among many equal
+    ones can pass: what counts here counts there. Not std == 0 either, which rounding decides.
     """
     return (groups.size > 1) & (groups.reward_max - groups.reward_min <= tolerance)
 

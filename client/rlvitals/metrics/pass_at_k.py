@@ -1,4 +1,4 @@
-"""The chance that one of k rollouts is correct, and how sure an estimate of it is."""
+"""The chance that at least one of k rollouts is correct, and how sure an estimate of it is."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pass_at_k(n: int, c: int, k: int) -> float: ...
 @overload
 def pass_at_k(n: int, c: ArrayLike, k: int) -> FloatArray: ...
 def pass_at_k(n: int, c: Any, k: int) -> Any:
-    """Estimate the chance that one of k rollouts is correct from c correct of n, without bias.
+    """Estimate without bias, from c correct of n, the chance that k rollouts hold a correct one.
 
     1 - C(n-c, k) / C(n, k) (Chen et al., arXiv 2107.03374, eq. 1), evaluated as
     -expm1(sum of log1p(-l / i) for i = n-s+1..n) with s = min(c, k) and l = max(c, k), which

@@ -1,4 +1,4 @@
-"""The one summary everything else is derived from; two of them add up to a third."""
+"""The one summary that all numbers about groups come from; the sum of two is again one."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Virtual rollouts enter mean and std only; no gradient runs through them and rewards stay as they
 are. The released code of the paper does something else (one opposite reward, and only when a
-whole batch is equal), so these are the paper's formulas.
+whole batch is equal). K and its bound are the paper's; no formula was found for the virtual values,
+so they, the way the threshold adapts and its settings are ours.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ANCHOR = 0.1
 # The adaptive threshold stays where a batch can still be above it, and below it.
 LOWEST_THRESHOLD, HIGHEST_THRESHOLD = 0.02, 0.98
 
-FIXED = 0.5  # distance of a fixed virtual reward in the paper's ablation
+FIXED = 0.5  # "fixed 0.5" in the paper's ablation, read as a distance
 
 Values: TypeAlias = Literal["stratified", "fixed", "uniform", "exponential"]
 
@@ -68,7 +69,9 @@ def virtual_count(size: int, acr: float, alpha: float, cap: int | None = None) -
     """
     if not 0 <= acr <= 1:
         raise ValueError(f"acr: want a share between 0 and 1, got {acr}")
-    wanted: int = math.ceil(size * acr**alpha - 1e-9)  # 8 * 0.25**0.5 must not round up to 5
+    wanted: int = math.ceil(
+        size * acr**alpha - 1e-9
+    )  # a power a last place too high must not add one
     count = max(1, min(size, wanted))
     return count if cap is None else min(count, cap)
 

@@ -69,9 +69,14 @@ def reweight(
     go with flat advantages.
 
     A finite advantage stays finite. One that is not stays what it is, for it is the trainer's
-    number, unless virtual rewards replace it. Rewards are only read.
+    number, unless virtual rewards replace it. Rewards are only read. Raises ValueError naming the
+    argument, also when a remedy is on and nothing says what success is.
     """
     check_trainer(eps, ddof)
+    if (remedies.focal or remedies.avspo) and correct is None and success_threshold is None:
+        raise ValueError(
+            "success_threshold: a remedy needs it, or correct, to know what success is"
+        )
     laid_out = rollouts(rewards, group_ids)
     given = _as_given(advantages, laid_out)
     groups = Groups.from_rollouts(
