@@ -42,14 +42,15 @@ POPULATIONS: dict[str, Rates] = {
 
 def main() -> None:
     """Print every table."""
-    for heading, rows in (
-        ("forecast errors, 3,200 groups of 8, 30 samples", errors(3200, 30)),
-        ("share called no fit, 60 samples each", flags((50, 100, 400, 1600), 60)),
-        ("coverage of 95 % intervals at 16 rollouts, 50 samples", coverage((300,), 50)),
-        ("coverage at 4 rollouts, counted, 1,000 samples", counted((60, 200), 1000)),
-        ("coverage by prompt, 60 prompts, 1,000 samples", by_prompt((1, 3, 6), 1000)),
-    ):
-        print(f"### {heading}\n\n{rows}\n", flush=True)
+    _show("forecast errors, 3,200 groups of 8, 30 samples", errors(3200, 30))
+    _show("share called no fit, 60 samples each", flags((50, 100, 400, 1600), 60))
+    _show("coverage of 95 % intervals at 16 rollouts, 50 samples", coverage((300,), 50))
+    _show("coverage at 4 rollouts, counted, 1,000 samples", counted((60, 200), 1000))
+    _show("coverage by prompt, 60 prompts, 1,000 samples", by_prompt((1, 3, 6), 1000))
+
+
+def _show(heading: str, rows: str) -> None:
+    print(f"### {heading}\n\n{rows}\n", flush=True)
 
 
 def draw(source: np.random.Generator, rates: Rates, groups: int) -> dict[int, list[int]]:
