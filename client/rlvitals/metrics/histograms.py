@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rlvitals.metrics.groups import Groups
-    from rlvitals.metrics.rollouts import BoolArray, IntArray
+    from rlvitals.metrics.rollouts import IntArray
 
 Counts: TypeAlias = dict[int, tuple[int, ...]]
 
@@ -21,17 +21,19 @@ LARGEST_GROUP = 2**16
 _NO_CELLS = np.zeros(1, np.int64)
 
 
-def histograms(groups: Groups, alive: BoolArray) -> Counts:
-    """Count the groups marked alive whose success is known: size n -> groups with c = 0..n."""
-    if groups.n_correct is None:
-        return {}
+def histograms(groups: Groups, width: int = 0) -> Counts:
+    """Count the groups of two or more whose success is known: size n -> groups with c = 0..n.
+
+    A ``width`` above 1 says that all groups have that many rewards, which spares the sorting.
+    """
     size, correct = groups.size, groups.n_correct
-    judged = alive & (correct >= 0)
+    if correct is None:
+        return {}
+    judged = correct >= 0 if width > 1 else (correct >= 0) & (size > 1)
     if np.count_nonzero(judged) < len(size):
         size, correct = size[judged], correct[judged]
-    n = int(size[0]) if len(size) else 0
-    if n and np.count_nonzero(size == n) == len(size):  # the usual case, at a fifth of the cost
-        return {n: tuple(np.bincount(correct, minlength=n + 1).tolist())}
+    if width > 1 and len(size):
+        return {width: tuple(np.bincount(correct, minlength=width + 1).tolist())}
     sizes = np.flatnonzero(np.bincount(size))
     starts = np.concatenate([_NO_CELLS, (sizes + 1).cumsum()])
     cells = np.bincount(starts[sizes.searchsorted(size)] + correct, minlength=starts[-1]).tolist()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
@@ -55,7 +54,9 @@ def rollouts(rewards: Any, group_ids: Any = None) -> Rollouts:
     ids = None if group_ids is None else labels(group_ids, "group_ids")
     if lengths is not None:
         _match(ids, len(lengths), "group_ids", "groups")
-        return Rollouts(values, lengths, width=equal_width(lengths), group_id=ids)
+        square = getattr(rewards, "ndim", 0) > 1 and len(lengths) >= rewards.shape[1] > 0
+        width = int(rewards.shape[1]) if square else equal_width(lengths)
+        return Rollouts(values, lengths, width=width, group_id=ids)
     if ids is None:
         if len(values):
             raise ValueError(
@@ -85,11 +86,17 @@ def flatten(values: Any, field: str) -> tuple[FloatArray, IntArray | None]:
 
 def as_floats(values: Any, field: str) -> FloatArray:
     """Give an array, tensor or sequence of numbers as float64, None as NaN."""
-    with suppress(TypeError, ValueError, OverflowError):
+    try:
         array = np.asarray(_without_tensors(values))
         if array.dtype.kind not in "USMmc":  # text, times and complex numbers are no rewards
             return array.astype(np.float64, copy=False)
-    raise ValueError(f"{field}: want numbers, booleans or None, got {_describe(values)}")
+    except (TypeError, ValueError, OverflowError):
+        raise _no_numbers(values, field) from None
+    raise _no_numbers(values, field)
+
+
+def _no_numbers(values: Any, field: str) -> ValueError:
+    return ValueError(f"{field}: want numbers, booleans or None, got {_describe(values)}")
 
 
 def _without_tensors(values: Any) -> Any:

@@ -27,7 +27,7 @@ class Segments:
 
     selection: Any
     size: IntArray
-    starts: IntArray
+    starts: IntArray  # none with a width: columns need none
     filled: BoolArray | None  # which groups have an entry; None when all have
     width: int = 0
 
@@ -121,7 +121,7 @@ def equal_width(size: IntArray) -> int:
 
 
 def _in_columns(selection: Any, size: IntArray, width: int) -> Segments:
-    return Segments(selection, size, np.arange(0, len(size) * width, width), None, width)
+    return Segments(selection, size, size[:0], None, width)
 
 
 def moments(taken: Taken) -> tuple[FloatArray, FloatArray]:

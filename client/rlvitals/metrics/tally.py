@@ -121,15 +121,18 @@ class Tally:
         """Sum up groups; one is collapsed when max - min <= ``tolerance`` and n >= 2."""
         size, rollouts = groups.size, int(np.add.reduce(groups.size))
         largest = check_sizes(size)
-        alive, every = size > 1, largest > 1 and rollouts == largest * len(size)
-        several = len(size) if every else _count(alive)
-        some = len(size) if every else _count(size > 0)
-        counts = histograms(groups, alive)
-        flat, outcome = collapsed(groups, tolerance), outcomes(groups)
+        # Every group has the largest size if they add up to it: the usual case.
+        width = largest if largest > 1 and rollouts == largest * len(size) else 0
+        several = len(size) if width else _count(size > 1)
+        some = len(size) if width else _count(size > 0)
+        counts = histograms(groups, width)
+        flat, outcome = collapsed(groups, tolerance, several=width > 0), outcomes(groups)
         all_fail, all_pass = _count(flat & outcome.all_fail), _count(flat & outcome.all_pass)
         uniform = sum(row[0] + row[-1] for row in counts.values())
         mean, between = pooled_mean(*_where(0, some, size, groups.reward_mean), rollouts)
         live_size, std = _where(1, several, size, groups.reward_std)
+        squares = float(std.dot(std))
+        within = squares * (width - 1) if width else float((live_size - 1.0).dot(std * std))
         return cls(
             counts=counts,
             groups=several,
@@ -142,12 +145,12 @@ class Tally:
             dropped=len(size) - some,
             errored=groups.errored,
             reward_mean=mean,
-            reward_m2=between + float((live_size - 1.0).dot(std * std)),
+            reward_m2=between + within,
             # Groups without rewards have NaN, which these pass over.
             reward_min=float(np.fmin.reduce(groups.reward_min, initial=math.inf)),
             reward_max=float(np.fmax.reduce(groups.reward_max, initial=-math.inf)),
             std_sum=float(np.add.reduce(std)),
-            std_sumsq=float(std.dot(std)),
+            std_sumsq=squares,
         )
 
     @classmethod
