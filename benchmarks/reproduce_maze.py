@@ -55,8 +55,8 @@ class Size:
     every: int
     sizes: tuple[int, ...]
     gammas: tuple[float, ...]
-    controls: tuple[int, ...]  # the N at which GRPO runs at lower learning rates too
-    lr_factors: tuple[float, ...]
+    controls: tuple[int, ...]  # the N that are run at lower learning rates too
+    slower: tuple[tuple[float, tuple[float, ...]], ...]  # factor of the rate, and its gammas
     lr: float = 1e-3
     mazes: int = 16
     pool: int = 20_000
@@ -66,8 +66,8 @@ class Size:
         """Give every combination to run."""
         for n in self.sizes:
             yield from (Arm(n, gamma, self.lr) for gamma in self.gammas)
-            factors = self.lr_factors if n in self.controls else ()
-            yield from (Arm(n, 0.0, self.lr * factor) for factor in factors)
+            for factor, gammas in self.slower if n in self.controls else ():
+                yield from (Arm(n, gamma, self.lr * factor) for gamma in gammas)
 
 
 CI = Size(
@@ -81,7 +81,7 @@ CI = Size(
     sizes=(8, 32),
     gammas=(0.0, 1.0),
     controls=(32,),
-    lr_factors=(0.5,),
+    slower=((0.5, (0.0,)),),
 )
 FULL = Size(
     side=5,
@@ -94,7 +94,7 @@ FULL = Size(
     sizes=(4, 8, 16, 32),
     gammas=(0.0, 0.5, 1.0),
     controls=(8, 32),
-    lr_factors=(0.679, 0.5),
+    slower=((0.679, (0.0,)), (0.5, (0.0, 0.5, 1.0))),
 )
 OPTIONS = {
     "runs": {"type": Path, "help": "file that finished runs are kept in and read from"},
@@ -156,7 +156,7 @@ def run_all(size: Size, seeds: Sequence[int], store: Path | None) -> Runs:
 
 def fixed_part(size: Size) -> dict[str, object]:
     """Give the settings that every run of a size shares; its arms may grow."""
-    arms = ("sizes", "gammas", "controls", "lr_factors", "lr")
+    arms = ("sizes", "gammas", "controls", "slower", "lr")
     return {name: value for name, value in asdict(size).items() if name not in arms}
 
 
@@ -164,6 +164,7 @@ def tables_of(runs: Runs, size: Size) -> dict[str, str]:
     """Lay out what the runs show, in percent, under its headings."""
     return {
         "Final and lowest pass@k": sweep_table(runs, size.lr),
+        "The same at half the learning rate": sweep_table(runs, size.lr / 2),
         "F-GRPO minus GRPO at lower learning rates": control_table(runs, size.lr),
         "Mean focal weight of mixed groups": weight_table(runs, MEAN_WEIGHT),
         "Sampled minus exact pass@k at the end of every run": check_table(runs),

@@ -110,7 +110,7 @@ def sweep_table(runs: Runs, lr: float) -> str:
 
 
 def control_table(runs: Runs, lr: float) -> str:
-    """Set GRPO at lower learning rates beside each gamma, as differences gamma minus GRPO."""
+    """Set GRPO at lower learning rates beside each gamma at lr, as gamma minus GRPO."""
     columns = {
         "N": ">",
         "GRPO at lr": ">",
@@ -123,8 +123,9 @@ def control_table(runs: Runs, lr: float) -> str:
         "Δ lowest": ">",
     }
     rows = []
-    for slow in sorted(arm for arm in runs if arm.lr < lr):
-        for focal in sorted(a for a in runs if a.group_size == slow.group_size and a.gamma):
+    for slow in sorted(arm for arm in runs if arm.lr < lr and not arm.gamma):
+        n = slow.group_size
+        for focal in sorted(a for a in runs if a.group_size == n and a.gamma and a.lr == lr):
             names = [str(slow.group_size), f"{slow.lr:.2g}", *results(runs, slow)]
             rows.append([*names, f"{focal.gamma:g}", *differences(runs, focal, slow)])
     return table(columns, rows)

@@ -46,7 +46,7 @@ class Solver(nn.Module):
         x = torch.cat([prompt, paths], dim=1) + self.place.weight
         mask = self.mask(above)
         for block in self.blocks:
-            x = block(x, mask)
+            x, _ = block(x, mask)
         logits: Tensor = self.head(self.norm(x[:, self.cells :]))
         return logits.log_softmax(dim=2)
 

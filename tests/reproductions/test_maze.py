@@ -152,7 +152,7 @@ def read_one_path(solver: Solver, mazes: Mazes, which: int, path: list[int]) -> 
     mask = torch.full((x.shape[1], x.shape[1]), -torch.inf).triu(1)
     mask[:16, :16] = 0
     for block in solver.blocks:
-        x = block(x, mask)
+        x, _ = block(x, mask)
     return solver.head(solver.norm(x[0, -1])).log_softmax(dim=0)
 
 
