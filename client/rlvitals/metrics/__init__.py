@@ -9,7 +9,12 @@ The pages of docs/science say how each number is defined, estimated and misread.
 
 from __future__ import annotations
 
-from rlvitals.metrics.advantages import advantage_bound, advantage_mass, total_advantage_mass
+from rlvitals.metrics.advantages import (
+    advantage_bound,
+    advantage_mass,
+    advantages_beyond_bound,
+    total_advantage_mass,
+)
 from rlvitals.metrics.beta_binomial import BetaBinomialFit, fit_beta_binomial
 from rlvitals.metrics.catalog import CATALOG, COLUMNS, Metric, canonical, describe
 from rlvitals.metrics.collapse import (
@@ -54,7 +59,7 @@ from rlvitals.metrics.posterior import (
     posterior_tail_miss,
 )
 from rlvitals.metrics.resampling import Estimate, bootstrap_ratio
-from rlvitals.metrics.smaller_groups import CollapseAt, collapse_at_smaller
+from rlvitals.metrics.smaller_groups import CollapseAt, collapse_at_smaller, collapse_bounds
 from rlvitals.metrics.spread import Spread
 from rlvitals.metrics.tail_miss import (
     mean_tail_miss,
@@ -88,11 +93,13 @@ __all__ = [
     "advantage_bound",
     "advantage_collapse_rate",
     "advantage_mass",
+    "advantages_beyond_bound",
     "bootstrap_ratio",
     "canonical",
     "collapse_at",
     "collapse_at_larger",
     "collapse_at_smaller",
+    "collapse_bounds",
     "collapse_rate_by_prompt",
     "crossover",
     "describe",
