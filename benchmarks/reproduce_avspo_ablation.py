@@ -7,6 +7,7 @@ comes of it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -104,13 +105,15 @@ def lower_if_stagnating(threshold: float, _effective: float, rewards: Floats) ->
 
 
 def side_arms(_seed: int) -> list[tuple[Arm, float]]:
-    """Give plain GRPO, and the controller on one side or both."""
-    sides = {
-        "all-wrong only": Avspo(gain_all_pass=0.0),
-        "all-right only": Avspo(gain_all_fail=0.0),
-        "both": Avspo(),
+    """Give plain GRPO, and virtual rewards on one side or both: by the controller, and always."""
+    gains = {
+        "all-wrong only": {"gain_all_pass": 0.0},
+        "all-right only": {"gain_all_fail": 0.0},
+        "both": {},
     }
-    sides["both, always"] = Avspo(threshold=0.0, adaptive=False)
+    sides = {name: Avspo(**gain) for name, gain in gains.items()}
+    for name, avspo in list(sides.items()):
+        sides[f"{name}, always"] = replace(avspo, threshold=0.0, adaptive=False)
     arms = [remedied(name, Remedies(avspo=avspo)) for name, avspo in sides.items()]
     return [(GRPO, 1.0), *((arm, 1.0) for arm in arms)]
 

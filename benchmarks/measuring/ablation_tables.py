@@ -34,8 +34,9 @@ PAPER_SIDES = {
     "all-wrong only": (9.1, math.nan, 63.2),
     "all-right only": (math.nan, 4.2, 60.8),
     "both": (8.7, 6.3, 67.2),
-    "both, always": (math.nan, math.nan, math.nan),
 }
+UNKNOWN = (math.nan, math.nan, math.nan)
+
 COLUMNS = {
     "values": {
         "virtual values": "<",
@@ -113,8 +114,9 @@ def side_table(results: Sequence[Result]) -> str:
     """Lay out, by side, the shares before and after the remedy, and the gain."""
     base = results[0]
     out = []
-    for result, (fail, solved, end) in zip(results, PAPER_SIDES.values(), strict=True):
+    for result in results:
         plain = result is base
+        fail, solved, end = PAPER_SIDES.get("none" if plain else result.name, UNKNOWN)
         out.append(
             [
                 "none" if plain else result.name,

@@ -63,7 +63,7 @@ def test_early_features_see_the_first_steps_only() -> None:
 
 
 def test_slope_and_change_are_over_the_window() -> None:
-    """A reward that grows by .01 a step has slope 1 over 100 steps; ACR .2 then .6 changes by .4."""
+    """A reward that grows by .01 a step has slope 1; an ACR of .2 then .6 changes by .4."""
     zeros = np.zeros(100)
     series = Series(*(zeros for _ in Series.__slots__))
     grown = {"reward": np.arange(100) / 100, "all_fail": np.repeat([0.2, 0.6], 50)}
