@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LAST = 4  # evaluations whose mean is called final: one alone is as noisy as the effect
 TOP = "pass@256"
 PERCENT = 100
+SYMBOLS = ("circle", "diamond", "square")
 
 # Table 4 of arXiv 2602.06717v2: (N, gamma) -> pass@1 and pass@256 in percent, one run each.
 PAPER = {
@@ -167,11 +168,9 @@ def weight_table(runs: Runs, expected: Mapping[float, float]) -> str:
     return table({"γ": ">", "m_γ": ">", "mean weight": ">", "range over runs": ">"}, rows)
 
 
-def name_of(arm: Arm, lr: float) -> str:
+def name_of(arm: Arm) -> str:
     """Name an arm in a legend."""
-    if arm.gamma:
-        return f"F-GRPO, γ = {arm.gamma:g}"
-    return "GRPO" if arm.lr == lr else f"GRPO, {arm.lr / lr:.2g} × lr"
+    return f"F-GRPO, γ = {arm.gamma:g}" if arm.gamma else "GRPO"
 
 
 def curves(runs: Runs, lr: float, sizes: Sequence[int]) -> go.Figure:
@@ -192,7 +191,7 @@ def curves(runs: Runs, lr: float, sizes: Sequence[int]) -> go.Figure:
             for row, name in enumerate(("pass@1", TOP), 1):
                 values = series(runs, arm, name)
                 for trace in band_and_line(steps, values, colour):
-                    trace |= {"legendgroup": colour, "name": name_of(arm, lr)}
+                    trace |= {"legendgroup": colour, "name": name_of(arm)}
                     trace["showlegend"] = trace["showlegend"] and row == column == 1
                     figure.add_scatter(**trace, row=row, col=column)
     figure.update_xaxes(title="step", nticks=4, row=2)
@@ -212,32 +211,52 @@ def band_and_line(
     yield {"x": steps, "y": values.mean(axis=0), "mode": "lines", "line": line, "showlegend": True}
 
 
-def smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give the start, then the means of as many evaluations as ``final`` takes, over seeds."""
-    mean = values.mean(axis=0)
-    return np.append(mean[0], np.convolve(mean[1:], np.ones(LAST) / LAST, "valid"))
-
-
 def trade_off(runs: Runs, lr: float, sizes: Sequence[int]) -> go.Figure:
-    """Draw each arm's way through the plane of pass@1 and pass@256, its end as a marker."""
+    """Draw where each arm ends in the plane of pass@1 and pass@256, with standard errors."""
     figure = make_subplots(
         1,
         len(sizes),
-        shared_yaxes=True,
+        shared_xaxes="all",
+        shared_yaxes="all",
         horizontal_spacing=0.04,
         subplot_titles=[f"N = {n}" for n in sizes],
     )
     for column, n in enumerate(sizes, 1):
-        arms = sorted((a for a in runs if a.group_size == n), key=lambda a: (-a.lr, a.gamma))
-        for colour, arm in zip(COLOURS, arms, strict=False):
-            first, top = (smooth(series(runs, arm, name)) for name in ("pass@1", TOP))
-            look = {"color": colour, "dash": "solid" if arm.lr == lr else "dot", "width": 2}
-            named = {"legendgroup": colour, "name": name_of(arm, lr), "showlegend": column == 1}
-            figure.add_scatter(x=first, y=top, mode="lines", line=look, **named, row=1, col=column)
-            end = {"x": [final(runs, arm, "pass@1").mean()], "y": [final(runs, arm, TOP).mean()]}
-            mark = {"color": colour, "size": 11, "line": {"color": "white", "width": 1}}
-            named["showlegend"] = False
-            figure.add_scatter(**end, mode="markers", marker=mark, **named, row=1, col=column)
-    figure.update_xaxes(title="pass@1 (%)")
-    figure.update_yaxes(title="pass@256 (%)", col=1)
+        arms = sorted((arm for arm in runs if arm.group_size == n), key=lambda arm: arm.gamma)
+        begin = [series(runs, arms[0], name)[:, 0].mean() for name in ("pass@1", TOP)]
+        star = {"symbol": "star", "size": 12, "color": "#222222"}
+        look = {"mode": "markers", "name": "start", "showlegend": column == 1}
+        figure.add_scatter(x=begin[:1], y=begin[1:], marker=star, **look, row=1, col=column)
+        for rate, symbol, colour in zip(
+            sorted({arm.lr for arm in arms}, reverse=True), SYMBOLS, COLOURS, strict=False
+        ):
+            trace = ends([arm for arm in arms if arm.lr == rate], runs, colour)
+            trace["marker"] = {"size": 10, "symbol": symbol, "color": colour}
+            name = "full rate" if rate == lr else f"{rate / lr:.2g} of the rate"
+            look = {"name": name, "legendgroup": name, "showlegend": column == 1}
+            figure.add_scatter(**trace, **look, row=1, col=column)
+    shown = [arm for arm in runs if arm.group_size in sizes]
+    for axis, name in (("x", "pass@1"), ("y", TOP)):
+        means = [final(runs, arm, name).mean() for arm in shown]
+        room = {"range": [min(means) - 6, max(means) + 8], "title": f"final {name} (%)"}
+        figure.update_layout({f"{axis}axis": room})
+    figure.update_xaxes(title="final pass@1 (%)")
     return figure.update_layout(width=860, height=460, legend={"orientation": "h", "y": -0.2})
+
+
+def ends(arms: Sequence[Arm], runs: Runs, colour: str) -> dict[str, object]:
+    """Join the ends of arms that differ in gamma, each named by it, with their standard errors."""
+    figures = {}
+    for axis, name in (("x", "pass@1"), ("y", TOP)):
+        values = [final(runs, arm, name) for arm in arms]
+        errors = [each.std(ddof=1) / len(each) ** 0.5 for each in values]
+        figures[axis] = [each.mean() for each in values]
+        figures[f"error_{axis}"] = {"array": errors, "thickness": 1, "width": 3}
+    return {
+        **figures,
+        "mode": "lines+markers+text",
+        "line": {"color": colour, "width": 1, "dash": "dot"},
+        "text": [f"γ = {arm.gamma:g}" if arm.gamma else "GRPO" for arm in arms],
+        "textposition": ["top right" if arm.gamma == 1 else "bottom right" for arm in arms],
+        "textfont": {"color": colour, "size": 12},
+    }
