@@ -8,10 +8,10 @@ correct meet the truth over prompts of mixed difficulty.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from measuring.drawn import Drawn
 from measuring.report import arguments, publish
 from measuring.tables import table
 from measuring.tail_miss_figures import curves
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Points = dict[tuple[float, float, int], "Drawn"]  # by mu, rho and N
+    Integers = NDArray[np.int64]
+    Points = dict[tuple[float, float, int], Drawn]  # by mu, rho and N
 
 MUS, RHOS = (0.8, 0.5, 0.2, 0.05), (0.01, 0.05, 0.1, 0.2)
 SIZES = tuple(2**power for power in range(1, 10))
@@ -40,37 +41,23 @@ PANELS = {
     f"success rate μ = {MU:g}": {(MU, rho): f"ρ = {rho:g}" for rho in RHOS},
 }
 SPREADS = ((0.6, 0.9), (2.0, 2.0), (0.3, 0.9))  # Beta(alpha, beta) of the success rates
+ONE_GROUP = ((0, 8), (1, 8), (3, 8), (4, 8), (7, 8), (8, 8), (1, 64), (4, 64), (7, 64))  # c, size
 GROUPS, FULL_GROUPS = 20_000, 1_000_000
 STEP = 128  # groups in one step of training, for what one step can know
 OPTIONS = {"groups": {"type": int, "help": "groups drawn for each seed and point"}}
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """Hold the mean of a number over groups that were drawn, its error, and what it should be."""
-
-    value: float
-    se: float
-    truth: float
-
-    @property
-    def sigmas(self) -> float:
-        """Give the distance from the truth in standard errors, 0 where there is none."""
-        apart = self.value - self.truth
-        return apart / self.se if apart else 0.0
-
-    def __str__(self) -> str:
-        """Write mean and error."""
-        return f"{self.value:.5f} ± {self.se:.5f}"
+def misses(source: np.random.Generator, correct: Integers, n: int, rho: float) -> Floats:
+    """Draw which correct rollouts are rare; 1 for a mixed group of n without a rare one, else 0."""
+    active = (correct > 0) & (correct < n)
+    return (active & (source.binomial(correct, rho) == 0)).astype(np.float64)
 
 
 def missed(source: np.random.Generator, mu: float, rho: float, n: int, groups: int) -> Drawn:
     """Draw groups of n and count those that are active without a rare correct answer."""
     correct = source.binomial(n, mu, groups)
-    rare = source.binomial(correct, rho)
-    times = float(((correct > 0) & (correct < n) & (rare == 0)).mean())
     truth = tail_miss_probability(n, mu, rho * mu)
-    return Drawn(times, math.sqrt(truth * (1 - truth) / groups), truth)
+    return Drawn.share_of(misses(source, correct, n, rho), truth)
 
 
 def curve_points(groups: int, seed: int = 0) -> Points:
@@ -95,16 +82,16 @@ def estimates(
     rate = source.beta(alpha, beta, groups)
     c = source.binomial(n, rate)
     again = c if size == n else source.binomial(size, rate)
-    happened = (again > 0) & (again < size) & (source.binomial(again, rho) == 0)
+    happened = misses(source, again, size, rho)
     every = np.arange(n + 1)
     plugged = tail_miss_probability(size, every / n, rho * every / n)
     foreseen = [posterior_tail_miss(n, k, rho, size=size, alpha=alpha, beta=beta) for k in every]
-    values = {"counted": happened.astype(float), "plug-in": plugged[c]}
+    values = {"counted": happened, "plug-in": plugged[c]}
     values["posterior"] = np.array(foreseen)[c]
     if size == n:
         values["realised"] = realised_tail_miss(n, c, rho)
     truth = expected_tail_miss(size, alpha, beta, rho)
-    return {name: _mean(each, truth) for name, each in values.items()}
+    return {name: Drawn.mean_of(each, truth) for name, each in values.items()}
 
 
 def peak_rows(points: Points) -> list[list[str]]:
@@ -143,6 +130,25 @@ def estimate_rows(groups: int, seed: int = 0) -> list[list[str]]:
     return rows
 
 
+def one_group_rows(groups: int, seed: int = 0) -> list[list[str]]:
+    """Lay out the risk of the next group of a prompt that had c of 8 correct, as it was drawn.
+
+    Rates are drawn from Beta(1/2, 1/2), the prior of the posterior beside it.
+    """
+    source = np.random.default_rng([seed, 2])
+    rate = source.beta(0.5, 0.5, groups)
+    solved = source.binomial(8, rate)
+    rows = []
+    for c, size in ONE_GROUP:
+        again = source.binomial(size, rate[solved == c])
+        foreseen = posterior_tail_miss(8, c, RHO, size=size)
+        drawn = Drawn.share_of(misses(source, again, size, RHO), foreseen)
+        plugged = tail_miss_probability(size, c / 8, RHO * c / 8)
+        row = [f"{c}", f"{size}", str(drawn), f"{foreseen:.5f}", f"{drawn.sigmas:+.1f}"]
+        rows.append([*row, f"{plugged:.5f}"])
+    return rows
+
+
 def step_errors(groups: int, seed: int = 0) -> dict[str, float]:
     """Give the std of the realised risk of one step of 128 groups of 8, seen and as reported."""
     source = np.random.default_rng([seed, 1])
@@ -152,10 +158,6 @@ def step_errors(groups: int, seed: int = 0) -> dict[str, float]:
     return {"seen": float(risk.mean(axis=1).std(ddof=1)), "reported": float(reported.mean())}
 
 
-def _mean(values: Floats, truth: float) -> Drawn:
-    return Drawn(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(values.size), truth)
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Draw the groups and publish tables and figure."""
     args = arguments("Tail-miss chances against drawn groups.", argv, **OPTIONS)
@@ -163,6 +165,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     points = curve_points(groups)
     peaks = ("μ", "ρ", "N*", "by search", "by hand", "Lemma 3.1 at N*", "drawn ± SE", "sigmas")
     names = ("prompts", "N", "ρ", "truth", "counted", "realised", "posterior", "plug-in")
+    after = ("c", "next N", "drawn ± SE", "posterior", "sigmas", "plug-in")
     # Counts of less than ten are too skewed to be judged by their standard error.
     off = np.array([abs(each.sigmas) for each in points.values() if each.truth * groups >= 10])
     steps = step_errors(groups)
@@ -174,6 +177,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         ),
         "Estimates, mean ± SE (sigmas from the truth)": table(
             dict.fromkeys(names, ">") | {"prompts": "<"}, estimate_rows(groups)
+        ),
+        f"The next group after c of 8, ρ = {RHO:g}": table(
+            dict.fromkeys(after, ">"), one_group_rows(groups)
         ),
         f"One step of {STEP} groups of 8": (
             f"Standard deviation of the realised risk over steps {steps['seen']:.4f}, mean "

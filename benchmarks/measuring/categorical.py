@@ -1,4 +1,4 @@
-"""Tables and figures of the categorical policy, beside an earlier run of the same recipe."""
+"""Tables of the categorical policy, beside an earlier run of the same recipe."""
 
 from __future__ import annotations
 
@@ -6,72 +6,21 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plotly.subplots import make_subplots
+import numpy as np
 
-from measuring.report import COLOURS
+from measuring.categorical_reference import REFERENCE, REFERENCE_SIDES
 from measuring.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-    import plotly.graph_objects as go
+    from numpy.typing import NDArray
     from policies.categorical import Outcome
 
-    Runs = Mapping[tuple[int, float], Outcome]  # by N and gamma
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
 
-# By actions, N and gamma: mass of correct actions and retention, of another implementation
-# (four seeds at 1,280 actions, one at 128,000; the std of retention is known for gamma 0 only).
-_SMALL = {
-    2: ((0.852, 0.683), (0.852, 0.683), (0.852, 0.683)),
-    4: ((0.971, 0.222), (0.959, 0.289), (0.931, 0.457)),
-    8: ((0.986, 0.156), (0.978, 0.210), (0.962, 0.316)),
-    16: ((0.991, 0.134), (0.985, 0.178), (0.974, 0.260)),
-    32: ((0.994, 0.139), (0.987, 0.203), (0.975, 0.316)),
-    64: ((0.996, 0.142), (0.989, 0.240), (0.977, 0.410)),
-    128: ((0.996, 0.195), (0.988, 0.421), (0.971, 0.734)),
-    256: ((0.996, 0.352), (0.984, 0.796), (0.969, 0.939)),
-    512: ((0.993, 0.869), (0.982, 0.981), (0.969, 0.995)),
-    1024: ((0.993, 0.980), (0.984, 0.998), (0.972, 1.000)),
-    2048: ((0.994, 0.998), (0.985, 1.000), (0.974, 1.000)),
-}
-_LARGE = {
-    2: ((0.633, 0.994), (0.633, 0.994)),
-    32: ((0.703, 0.962), (0.700, 0.965)),
-    256: ((0.993, 0.043), (0.975, 0.149)),
-    2048: ((0.997, 0.035), (0.988, 0.129)),
-    8192: ((0.999, 0.043), (0.992, 0.195)),
-    32768: ((0.999, 0.084), (0.965, 0.994)),
-    131072: ((0.993, 0.995), (0.971, 1.000)),
-}
-REFERENCE = {
-    1280: {
-        (n, g): cell for n, row in _SMALL.items() for g, cell in zip((0, 0.5, 1), row, strict=True)
-    },
-    128_000: {
-        (n, g): cell for n, row in _LARGE.items() for g, cell in zip((0, 1), row, strict=True)
-    },
-}
-REFERENCE_SD = {  # of retention at gamma 0, over the four seeds of 1,280 actions
-    2: 0.107,
-    4: 0.012,
-    8: 0.013,
-    16: 0.006,
-    32: 0.004,
-    64: 0.005,
-    128: 0.018,
-    256: 0.085,
-    512: 0.056,
-    1024: 0.006,
-    2048: 0.003,
-}
-# What the earlier run found of retention with AVSPO, by N and gamma: none, wrong, right, both.
-REFERENCE_SIDES = {
-    (4, 0.0): (0.221, 0.204, 0.810, 0.795),
-    (8, 0.0): (0.143, 0.143, 0.283, 0.283),
-    (16, 0.0): (0.113, 0.113, 0.120, 0.120),
-    (8, 1.0): (0.293, None, None, 0.672),
-}
+    Runs = Mapping[tuple[int, float], Outcome]  # by N and gamma
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +35,7 @@ class Spot:
         return f"{self.mean:.3f}" + (f" ± {self.sd:.3f}" if math.isfinite(self.sd) else "")
 
 
-def spot(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Spot:
+def spot(values: Floats) -> Spot:
     """Sum up one number of all seeds."""
     return Spot(float(values.mean()), float(values.std(ddof=1)) if values.size > 1 else math.nan)
 
@@ -120,61 +69,37 @@ def sides_table(runs: Mapping[tuple[int, float], Sequence[Outcome]], arms: Seque
     return _unequal(columns, rows)
 
 
-def curves(runs: Runs, actions: int) -> go.Figure:
-    """Draw retention and mass over N, a line for each gamma, dots for the earlier run."""
-    figure = make_subplots(
-        1,
-        2,
-        subplot_titles=("correct mass retained, M_ret", "mass of correct actions, Q_pos"),
-        horizontal_spacing=0.1,
-    )
-    known = REFERENCE.get(actions, {})
-    for gamma in sorted({gamma for _, gamma in runs}):
-        colour = COLOURS[round(2 * gamma) % len(COLOURS)]  # the same in every figure
-        sizes = [n for n, other in runs if other == gamma]
-        for column, name in enumerate(("retention", "q"), start=1):
-            spots = [spot(getattr(runs[n, gamma], name)) for n in sizes]
-            figure.add_scatter(
-                x=sizes,
-                y=[each.mean for each in spots],
-                error_y={"array": [each.sd for each in spots], "thickness": 1.2, "width": 3},
-                line={"color": colour},
-                name=f"γ = {gamma:g}",
-                legendgroup=f"{gamma}",
-                showlegend=column == 1,
-                row=1,
-                col=column,
-            )
-            figure.add_scatter(
-                x=sizes,
-                y=[known.get((n, gamma), (None, None))[2 - column] for n in sizes],
-                mode="markers",
-                marker={"symbol": "circle-open", "color": colour, "size": 11},
-                showlegend=False,
-                row=1,
-                col=column,
-            )
-    figure.add_scatter(
-        x=[None],
-        y=[None],
-        mode="markers",
-        marker={"symbol": "circle-open", "color": "#555555", "size": 11},
-        name="earlier run",
-        row=1,
-        col=1,
-    )
-    ticks = sorted({n for n, _ in runs})
-    shown = ticks if len(ticks) < 8 else ticks[::2]
-    labels = [f"{n // 1024}k" if n >= 2048 else str(n) for n in shown]
-    figure.update_xaxes(
-        title="group size N (rollouts, log scale)", type="log", tickvals=shown, ticktext=labels
-    )
-    lowest = min(float(outcome.q.min()) for outcome in runs.values())
-    figure.update_yaxes(title="share of the first correct mass", range=[0, 1.05], col=1)
-    figure.update_yaxes(title="probability", range=[lowest - 0.03, 1.01], col=2)
-    return figure.update_layout(
-        width=860, height=430, legend={"orientation": "h", "y": -0.22, "x": 0}
-    )
+def equal_mass_table(runs: Runs) -> str:
+    """Lay out what focal weights keep beside plain GRPO that is stopped at the same mass.
+
+    For every seed the plain run is read at the first step at which its correct mass is what the
+    focal run ended with.
+    """
+    rows = []
+    for (n, gamma), focal in runs.items():
+        if not gamma or (n, 0.0) not in runs:
+            continue
+        row = [f"{n:,}", f"{gamma:g}", str(spot(focal.q)), str(spot(focal.retention))]
+        step, kept = at_equal_mass(runs[n, 0.0], focal)
+        if (step < 0).any():
+            rows.append([*row, "-", f"not in {(step < 0).sum()} of {step.size}", "-"])
+            continue
+        apart = spot(focal.retention - kept)
+        error = "" if step.size == 1 else f" ± {apart.sd / math.sqrt(step.size):.3f}"
+        rows.append([*row, f"{step.mean():.0f}", str(spot(kept)), f"{apart.mean:+.3f}{error}"])
+    columns = ("N", "γ", "Q_pos ± sd", "M_ret ± sd")
+    more = ("γ = 0 is there at step", "M_ret ± sd of γ = 0 then", "difference ± SE")
+    return _unequal(columns + more, rows)
+
+
+def at_equal_mass(plain: Outcome, focal: Outcome) -> tuple[Integers, Floats]:
+    """Give the first step at which ``plain`` has the last mass of ``focal``, and its retention.
+
+    Both have one entry a seed; where it never has that mass they are -1 and NaN.
+    """
+    step = plain.first_at(focal.q)
+    kept = plain.retention_path[step, np.arange(step.size)]
+    return step, np.where(step < 0, np.nan, kept)
 
 
 def _unequal(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

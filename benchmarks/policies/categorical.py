@@ -49,15 +49,33 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """Hold one value for each seed: what the policy knows at the end, and what taught it.
+    """Hold what the policy of each seed knows after every step, and what taught it.
 
-    ``q`` is the mass of correct actions, ``retention`` the share of the first correct mass whose
-    actions did not lose it, ``active`` the share of steps whose group was mixed.
+    ``q_path`` is the mass of correct actions, ``retention_path`` the share of the first correct
+    mass whose actions did not lose it: a row for the start and one for each step, a column for
+    each seed. ``active`` is the share of steps whose group was mixed.
     """
 
-    q: Floats
-    retention: Floats
+    q_path: Floats
+    retention_path: Floats
     active: Floats
+
+    @property
+    def q(self) -> Floats:
+        """Give the mass of correct actions at the end, one a seed."""
+        last: Floats = self.q_path[-1]
+        return last
+
+    @property
+    def retention(self) -> Floats:
+        """Give the share of the first correct mass kept at the end, one a seed."""
+        last: Floats = self.retention_path[-1]
+        return last
+
+    def first_at(self, q: Floats) -> Integers:
+        """Give the first step at which each seed has a correct mass of ``q``, -1 where none has."""
+        reached = self.q_path >= q
+        return np.where(reached.any(axis=0), reached.argmax(axis=0), -1)
 
 
 def start(setting: Setting) -> Floats:
@@ -120,8 +138,10 @@ def train(setting: Setting, seeds: int) -> Outcome:
     logits = np.tile(start(setting), (seeds, 1))
     first = softmax(logits)[:, : setting.correct]
     speed, energy, active = np.zeros_like(logits), np.zeros_like(logits), np.zeros(seeds)
+    paths = np.empty((2, setting.steps + 1, seeds))
     for step in range(1, setting.steps + 1):
         chances = softmax(logits)
+        paths[:, step - 1] = _kept(chances, first)
         counts = draw(chances, setting.n, sources)
         solved = counts[:, : setting.correct].sum(axis=1)
         active += (solved > 0) & (solved < setting.n)
@@ -130,9 +150,14 @@ def train(setting: Setting, seeds: int) -> Outcome:
         energy += (1 - BETA_2) * (slope * slope - energy)
         rate = setting.lr / (1 - BETA_1**step)
         logits += rate * speed / (np.sqrt(energy / (1 - BETA_2**step)) + EPS)
-    last = softmax(logits)[:, : setting.correct]
-    lost = np.maximum(0.0, first - last).sum(axis=1) / first.sum(axis=1)
-    return Outcome(last.sum(axis=1), 1.0 - lost, active / setting.steps)
+    paths[:, -1] = _kept(softmax(logits), first)
+    return Outcome(paths[0], paths[1], active / setting.steps)
+
+
+def _kept(chances: Floats, first: Floats) -> tuple[Floats, Floats]:
+    now = chances[:, : first.shape[1]]
+    lost = np.maximum(0.0, first - now).sum(axis=1) / first.sum(axis=1)
+    return now.sum(axis=1), 1.0 - lost
 
 
 def _focal(solved: Integers, setting: Setting) -> Floats:
